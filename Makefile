@@ -1,0 +1,45 @@
+# floe: everything from nothing. `make` alone lists what there is.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(PYTHON) tools/setup.py
+
+.PHONY: help setup demo test check bench soak clean lock format
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install all that floe needs: Python packages, Java, node, Spark's jars
+	@$(SETUP)
+
+demo: setup ## compile the demo project, fill a catalog from it and show what is registered
+	@$(BIN)/python -m tools.demo
+
+test: setup ## one pass of everything: format, lint, types, import contracts, all tests
+	@$(BIN)/python -m tools.check
+	@$(BIN)/pytest --cov --cov-report=term:skip-covered -q
+
+check: setup ## the quick half of test: format, lint, types, import contracts, unit tests
+	@$(BIN)/python -m tools.check
+	@$(BIN)/pytest -q -m "not slow and not postgresql and not java"
+
+bench: setup ## measure speed against its targets; exits 1 on a miss
+	@$(BIN)/python -m benchmarks
+
+soak: setup ## the long repetitions; writes docs/soak.md
+	@$(BIN)/python -m tools.soak
+
+format: setup ## rewrite the code in the house's format
+	@$(BIN)/ruff check --fix-only --quiet
+	@$(BIN)/ruff format --quiet
+
+lock: setup ## pin every requirement anew, with hashes
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/python tools/lock.py
+
+clean: ## remove what set-up and runs have made
+	@rm -rf $(VENV) .cache .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache benchmarks/.work demo/*/.floe
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

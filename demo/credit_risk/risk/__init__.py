@@ -1,0 +1,1 @@
+"""Python of the credit-risk project: what SQL says badly."""

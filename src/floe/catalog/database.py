@@ -1,0 +1,84 @@
+"""Open the catalog's database and hand out sessions: one kind that reads, one that writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL, Engine, create_engine, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import Session
+
+from floe.catalog.changes import write_pending_changes
+from floe.catalog.stores import Store, store_for, store_of
+from floe.errors import FloeError
+
+__all__ = ["Catalog", "CatalogUnreachableError", "CatalogUrlError", "open_catalog", "store_of"]
+
+
+class CatalogUrlError(FloeError):
+    """The catalog's URL cannot be read as one."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The catalog's URL is not one: {reason}. "
+            "Write it as sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE."
+        )
+
+
+class CatalogUnreachableError(FloeError):
+    """The catalog's database does not answer, or its file cannot be used."""
+
+    def __init__(self, url: URL, reason: str) -> None:
+        super().__init__(
+            f"The catalog at {url.render_as_string(hide_password=True)} does not answer: {reason}. "
+            "Check that it is up and that the URL is right."
+        )
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """An open catalog: its engine, and the store that knows the engine's own ways."""
+
+    engine: Engine
+    store: Store
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session for queries. What it changes is thrown away."""
+        with Session(self.engine, info={"store": self.store}) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session that commits at the end, its changes last, or rolls back on an error."""
+        engine = self.engine.execution_options(floe_writing=True)
+        with Session(engine, info={"store": self.store}, expire_on_commit=False) as session:
+            yield session
+            write_pending_changes(session)
+            session.commit()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+def open_catalog(url: str) -> Catalog:
+    """Open the catalog at a URL, without looking at what is in it."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise CatalogUrlError(str(error)) from error
+    store = store_for(parsed.get_backend_name())
+    if store.name == "sqlite" and parsed.database:
+        _make_folder(parsed, Path(parsed.database).parent)
+    engine = create_engine(parsed, **store.engine_options(parsed))
+    store.prepare_engine(engine)
+    return Catalog(engine, store)
+
+
+def _make_folder(url: URL, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CatalogUnreachableError(url, str(error)) from error

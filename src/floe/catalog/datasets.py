@@ -1,0 +1,240 @@
+"""Datasets: register, change, rename, deprecate and find them; each step leaves an event."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict, Unpack
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from floe import clock
+from floe.catalog.errors import AmbiguousDatasetError, DatasetExistsError, DatasetNotFoundError
+from floe.catalog.rows import apply_fields, number_of
+from floe.catalog.tables import Dataset, DatasetAlias, DatasetEvent, DatasetTag
+from floe.spec.identity import DatasetId
+
+DRAFT, ACTIVE, DEPRECATED = "DRAFT", "ACTIVE", "DEPRECATED"
+
+
+class DatasetFields(TypedDict, total=False):
+    """What can be said of a dataset besides its name."""
+
+    description: str | None
+    category: str | None
+    default_format: str | None
+    owner_team: str | None
+    owner_email: str | None
+    default_sla_id: int | None
+    project_id: int | None
+    timezone: str | None
+    needs_validation: bool
+    schema_hash: str | None
+    declaration_json: Any
+
+
+def create_dataset(
+    session: Session,
+    namespace: str,
+    name: str,
+    *,
+    status: str = ACTIVE,
+    actor: str | None = None,
+    **values: Unpack[DatasetFields],
+) -> Dataset:
+    """Register a dataset under a new name."""
+    full_name = DatasetId(namespace, name).full_name
+    if session.scalar(select(Dataset.dataset_id).where(Dataset.full_name == full_name)):
+        raise DatasetExistsError(full_name)
+    dataset = new_dataset(namespace, name, status=status, actor=actor, **values)
+    session.add(dataset)
+    session.flush()
+    record_dataset_event(session, dataset.dataset_id, "REGISTERED", actor, {"status": status})
+    return dataset
+
+
+def new_dataset(
+    namespace: str,
+    name: str,
+    *,
+    status: str,
+    actor: str | None,
+    **values: Unpack[DatasetFields],
+) -> Dataset:
+    """Build a dataset's row without writing it."""
+    values.setdefault("needs_validation", False)
+    return Dataset(
+        namespace=namespace,
+        name=name,
+        full_name=DatasetId(namespace, name).full_name,
+        status=status,
+        created_by=actor,
+        created_at=clock.now(),
+        **values,
+    )
+
+
+def update_dataset(
+    session: Session, dataset: Dataset, *, actor: str | None = None, **values: Unpack[DatasetFields]
+) -> list[str]:
+    """Change what differs; return the names of the fields that changed."""
+    changed = apply_fields(dataset, values)
+    if changed:
+        record_dataset_event(
+            session, dataset.dataset_id, "UPDATED", actor, {"changed": sorted(changed)}
+        )
+    return changed
+
+
+def set_status(
+    session: Session, dataset: Dataset, status: str, *, actor: str | None = None
+) -> bool:
+    """Activate or deprecate a dataset; say whether that changed anything."""
+    if dataset.status == status:
+        return False
+    before, dataset.status, dataset.updated_at = dataset.status, status, clock.now()
+    detail = {"from": before, "to": status}
+    record_dataset_event(session, dataset.dataset_id, status_event(status), actor, detail)
+    return True
+
+
+def status_event(status: str) -> str:
+    """Name the event that a new status is."""
+    return {ACTIVE: "ACTIVATED", DEPRECATED: "DEPRECATED", DRAFT: "DRAFTED"}[status]
+
+
+def rename_dataset(
+    session: Session, dataset: Dataset, name: str, *, actor: str | None = None
+) -> None:
+    """Give a dataset another name; the old one stays as an alias, and history stays with it."""
+    full_name = DatasetId(dataset.namespace, name).full_name
+    if session.scalar(select(Dataset.dataset_id).where(Dataset.full_name == full_name)):
+        raise DatasetExistsError(full_name)
+    before = dataset.name
+    # A name that comes back from an alias must not stand for both.
+    session.execute(
+        delete(DatasetAlias).where(
+            DatasetAlias.namespace == dataset.namespace, DatasetAlias.name == name
+        )
+    )
+    add_alias(session, dataset.dataset_id, dataset.namespace, before)
+    dataset.name, dataset.full_name, dataset.updated_at = name, full_name, clock.now()
+    record_dataset_event(
+        session, dataset.dataset_id, "RENAMED", actor, {"from": before, "to": name}
+    )
+
+
+def add_alias(session: Session, dataset_id: int, namespace: str, name: str) -> None:
+    """Let clients call a dataset by another name too."""
+    alias = session.get(DatasetAlias, (namespace, name))
+    if alias is None:
+        session.add(
+            DatasetAlias(
+                namespace=namespace, name=name, dataset_id=dataset_id, created_at=clock.now()
+            )
+        )
+    else:
+        alias.dataset_id = dataset_id
+
+
+def find_dataset(session: Session, name: str) -> Dataset:
+    """Find a dataset by its full name, its name where that is unique, an alias, or its number."""
+    matches = session.scalars(
+        select(Dataset).where((Dataset.full_name == name) | (Dataset.name == name))
+    ).all()
+    exact = [dataset for dataset in matches if dataset.full_name == name]
+    if len(exact or matches) == 1:
+        return (exact or matches)[0]
+    if matches:
+        raise AmbiguousDatasetError(name, [dataset.full_name for dataset in matches])
+    return _find_alias(session, name) or _find_number(session, name)
+
+
+def _find_alias(session: Session, name: str) -> Dataset | None:
+    aliased = session.scalars(
+        select(Dataset)
+        .join(DatasetAlias, DatasetAlias.dataset_id == Dataset.dataset_id)
+        .where(
+            (DatasetAlias.name == name)
+            | (DatasetAlias.namespace.concat("/").concat(DatasetAlias.name) == name)
+        )
+    ).all()
+    if len({dataset.dataset_id for dataset in aliased}) > 1:
+        raise AmbiguousDatasetError(name, [dataset.full_name for dataset in aliased])
+    return aliased[0] if aliased else None
+
+
+def _find_number(session: Session, name: str) -> Dataset:
+    number = number_of(name)
+    dataset = None if number is None else session.get(Dataset, number)
+    if dataset is None:
+        raise DatasetNotFoundError(name, known=session.scalars(select(Dataset.name)))
+    return dataset
+
+
+def list_datasets(
+    session: Session, *, after: str = "", limit: int = 100, statuses: Iterable[str] = ()
+) -> Sequence[Dataset]:
+    """Return datasets by full name, from after one on."""
+    query = select(Dataset).where(Dataset.full_name > after)
+    if wanted := list(statuses):
+        query = query.where(Dataset.status.in_(wanted))
+    return session.scalars(query.order_by(Dataset.full_name).limit(limit)).all()
+
+
+def list_tags(session: Session, dataset_id: int) -> list[str]:
+    """Return the tags of a dataset, sorted."""
+    return list(
+        session.scalars(
+            select(DatasetTag.tag).where(DatasetTag.dataset_id == dataset_id).order_by("tag")
+        )
+    )
+
+
+def replace_tags(session: Session, dataset_id: int, tags: Iterable[str]) -> bool:
+    """Give a dataset exactly these tags; say whether that changed anything."""
+    wanted, current = set(tags), set(list_tags(session, dataset_id))
+    if wanted == current:
+        return False
+    session.execute(
+        delete(DatasetTag).where(
+            DatasetTag.dataset_id == dataset_id, DatasetTag.tag.in_(current - wanted)
+        )
+    )
+    if added := sorted(wanted - current):
+        session.execute(
+            insert(DatasetTag), [{"dataset_id": dataset_id, "tag": tag} for tag in added]
+        )
+    return True
+
+
+def record_dataset_event(
+    session: Session,
+    dataset_id: int,
+    event_type: str,
+    actor: str | None,
+    detail: Any = None,
+    *,
+    dataset_version_id: int | None = None,
+) -> None:
+    """Write a moment of a dataset's or a version's life."""
+    session.add(
+        DatasetEvent(
+            dataset_id=dataset_id,
+            dataset_version_id=dataset_version_id,
+            event_type=event_type,
+            actor=actor,
+            occurred_at=clock.now(),
+            detail_json=detail,
+        )
+    )
+
+
+def list_dataset_events(session: Session, dataset_id: int, limit: int = 100) -> list[DatasetEvent]:
+    """Return a dataset's newest events, the newest first."""
+    return list(
+        session.scalars(
+            select(DatasetEvent)
+            .where(DatasetEvent.dataset_id == dataset_id)
+            .order_by(DatasetEvent.occurred_at.desc(), DatasetEvent.dataset_event_id.desc())
+            .limit(limit)
+        )
+    )

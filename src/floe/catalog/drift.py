@@ -1,0 +1,123 @@
+"""Drift: edges that are declared and never seen, or seen and not declared."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, case, exists, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from floe.catalog.edges import CONSUMES, DATASET, DECLARED, OBSERVED, PROCESS, PRODUCES
+from floe.catalog.runs import SUCCESS
+from floe.catalog.tables import Dataset, LineageEdge, Process, ProcessRun
+
+UNOBSERVED, UNDECLARED = "UNOBSERVED", "UNDECLARED"
+_KINDS = {DECLARED: UNOBSERVED, OBSERVED: UNDECLARED}
+
+
+@dataclass(frozen=True)
+class Drift:
+    """An edge on which declaration and observation disagree."""
+
+    kind: str  # UNOBSERVED or UNDECLARED
+    edge_id: int
+    role: str
+    process_id: int
+    process_key: str
+    dataset_id: int
+    dataset: str
+    last_seen: datetime
+
+
+def list_drift(
+    session: Session,
+    *,
+    process_id: int | None = None,
+    dataset_id: int | None = None,
+    after: int = 0,
+    limit: int = 1000,
+) -> list[Drift]:
+    """Return where declaration and observation disagree, in the order of edge numbers.
+
+    An edge is UNOBSERVED once its process has succeeded after the declaration without showing
+    it. It is UNDECLARED where somebody declares the process, or another writer of the dataset:
+    work that nobody has declared at all is not drift.
+    """
+    query = _open_edges().where(LineageEdge.edge_id > after).limit(limit)
+    if process_id is not None:
+        query = query.where(Process.process_id == process_id)
+    if dataset_id is not None:
+        query = query.where(Dataset.dataset_id == dataset_id)
+    rows: Any = session.execute(query.where(or_(_is_unobserved(), _is_undeclared())))
+    return [Drift(_KINDS[known_by], *rest) for known_by, *rest in rows]
+
+
+def _open_edges() -> Select[*tuple[Any, ...]]:
+    written = LineageEdge.source_type == PROCESS
+    process_id = case((written, LineageEdge.source_id), else_=LineageEdge.target_id)
+    dataset_id = case((written, LineageEdge.target_id), else_=LineageEdge.source_id)
+    return (
+        select(
+            LineageEdge.known_by,
+            LineageEdge.edge_id,
+            LineageEdge.edge_role,
+            Process.process_id,
+            Process.process_key,
+            Dataset.dataset_id,
+            Dataset.full_name,
+            LineageEdge.last_seen,
+        )
+        .join(Process, Process.process_id == process_id)
+        .join(Dataset, Dataset.dataset_id == dataset_id)
+        .where(LineageEdge.edge_role.in_((CONSUMES, PRODUCES)), LineageEdge.ended_at.is_(None))
+        .order_by(LineageEdge.edge_id)
+    )
+
+
+def _is_unobserved() -> ColumnElement[bool]:
+    ran_since = exists().where(
+        ProcessRun.process_id == Process.process_id,
+        ProcessRun.status == SUCCESS,
+        ProcessRun.end_ts >= LineageEdge.first_seen,
+    )
+    return and_(LineageEdge.known_by == DECLARED, ~_has_twin(OBSERVED), ran_since)
+
+
+def _is_undeclared() -> ColumnElement[bool]:
+    declared_work = or_(_declares("target"), _declares("source"), _has_declared_writer())
+    return and_(LineageEdge.known_by == OBSERVED, ~_has_twin(DECLARED), declared_work)
+
+
+def _declares(side: str) -> ColumnElement[bool]:
+    own = aliased(LineageEdge)
+    return exists().where(
+        getattr(own, f"{side}_type") == PROCESS,
+        getattr(own, f"{side}_id") == Process.process_id,
+        own.known_by == DECLARED,
+        own.ended_at.is_(None),
+    )
+
+
+def _has_declared_writer() -> ColumnElement[bool]:
+    writer = aliased(LineageEdge)
+    declared = exists().where(
+        writer.target_type == DATASET,
+        writer.target_id == Dataset.dataset_id,
+        writer.edge_role == PRODUCES,
+        writer.known_by == DECLARED,
+        writer.ended_at.is_(None),
+    )
+    return and_(LineageEdge.edge_role == PRODUCES, declared)
+
+
+def _has_twin(known_by: str) -> ColumnElement[bool]:
+    twin = aliased(LineageEdge)
+    return exists().where(
+        twin.source_type == LineageEdge.source_type,
+        twin.source_id == LineageEdge.source_id,
+        twin.target_type == LineageEdge.target_type,
+        twin.target_id == LineageEdge.target_id,
+        twin.edge_role == LineageEdge.edge_role,
+        twin.known_by == known_by,
+        twin.ended_at.is_(None),
+    )

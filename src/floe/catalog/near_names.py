@@ -1,0 +1,80 @@
+"""Suggest names that look like one that was not found, by the trigrams they share."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import case, func, select
+from sqlalchemy.orm import Session
+
+from floe.catalog.tables import Dataset
+from floe.catalog.words import split_words
+
+# So many pieces of the asked name are looked for in every name of the catalog.
+PIECES = 8
+# A name has to hold this part of them to be looked at closely, and so many are.
+SHARED_PIECES = 0.3
+CANDIDATES = 200
+# From here on a name is near enough to be suggested.
+LEAST_LIKENESS = 0.4
+
+
+def suggest_datasets(session: Session, text: str, limit: int = 3) -> list[str]:
+    """Return the names of datasets that look most like a text, the nearest first."""
+    pieces = _pieces(text)
+    return rank_names(text, _candidates(session, pieces), limit) if pieces else []
+
+
+def rank_names(text: str, names: Iterable[str], limit: int = 3) -> list[str]:
+    """Return the names that are near to a text, the nearest first."""
+    asked = [_trigrams(word) for word in split_words(text)]
+    scored = [(-_likeness(asked, name), len(name), name) for name in set(names)]
+    near = sorted(one for one in scored if -one[0] >= LEAST_LIKENESS)
+    return [name for *_, name in near[:limit]]
+
+
+def _candidates(session: Session, pieces: Sequence[str]) -> Sequence[str]:
+    lowered = func.lower(Dataset.name)
+    held: Any = sum(
+        case((lowered.contains(piece, autoescape=True), 1), else_=0) for piece in pieces
+    )
+    counted = select(Dataset.name.label("name"), held.label("held")).subquery()
+    least = max(1, round(SHARED_PIECES * len(pieces)))
+    return session.scalars(
+        select(counted.c.name)
+        .where(counted.c.held >= least)
+        .order_by(counted.c.held.desc(), func.length(counted.c.name), counted.c.name)
+        .limit(CANDIDATES)
+    ).all()
+
+
+def _pieces(text: str) -> list[str]:
+    found = dict.fromkeys(
+        word[start : start + _size(word)]
+        for word in split_words(text)
+        for start in range(max(1, len(word) - _size(word) + 1))
+    )
+    every = -(-len(found) // PIECES) or 1
+    return list(found)[::every]
+
+
+def _size(word: str) -> int:
+    # One wrong letter leaves no trigram of a short word whole.
+    return 3 if len(word) > 4 else 2
+
+
+def _likeness(asked: Sequence[set[str]], name: str) -> float:
+    """How well each asked word is met by some word of the name, from 0 to 1."""
+    held = [_trigrams(word) for word in split_words(name)]
+    if not asked or not held:
+        return 0.0
+    return sum(max(_overlap(one, other) for other in held) for one in asked) / len(asked)
+
+
+def _overlap(one: set[str], other: set[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other))
+
+
+def _trigrams(word: str) -> set[str]:
+    # The beginning of a word says most about it, so it counts extra.
+    padded = f"  {word} "
+    return {padded[start : start + 3] for start in range(len(padded) - 2)}

@@ -1,0 +1,171 @@
+"""The processes of a project, and the edges that they declare."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from sqlalchemy import select
+
+from floe.catalog.database import store_of
+from floe.catalog.datasets import DRAFT, new_dataset
+from floe.catalog.edges import (
+    DATASET,
+    DECLARED,
+    PROCESS,
+    NewEdge,
+    consumes,
+    produces,
+    redeclare_edges,
+)
+from floe.catalog.errors import OwnedElsewhereError, WriterConflictError
+from floe.catalog.processes import DEPRECATED, ProcessFields, new_process
+from floe.catalog.projects import declarations
+from floe.catalog.projects.details import put_slas
+from floe.catalog.projects.reading import rows_by_name
+from floe.catalog.projects.scope import Scope
+from floe.catalog.rows import apply_fields
+from floe.catalog.tables import Dataset, LineageEdge, Process, Project
+
+
+def register_processes(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
+    """Make the catalog's processes those of the project, and the edges those they declare."""
+    known = _rename(scope, _known(scope))
+    rows = {
+        name: _put_process(scope, known.get(scope.process_key(name)), name, fields)
+        for name, fields in _fields(scope).items()
+    }
+    gone = _deprecate(scope, set(map(id, rows.values())))
+    datasets = {**datasets, **_referred(scope, datasets)}
+    scope.session.flush()
+    numbers = [row.process_id for row in (*rows.values(), *gone)]
+    changed = redeclare_edges(scope.session, numbers, _edges(scope, rows, datasets))
+    for action, count in (
+        ("added", changed.added),
+        ("reopened", changed.reopened),
+        ("ended", changed.ended),
+    ):
+        if count:
+            scope.report.add(action, "edges", str(count))
+    _check_writers(scope, datasets)
+
+
+def _known(scope: Scope) -> dict[str, Process]:
+    specs = scope.spec.processes
+    names = {*specs, *(spec.renamed_from for spec in specs.values() if spec.renamed_from)}
+    keys = [scope.process_key(name) for name in names]
+    return rows_by_name(scope.session, Process, Process.process_key, keys)
+
+
+def _rename(scope: Scope, known: dict[str, Process]) -> dict[str, Process]:
+    for name, spec in scope.spec.processes.items():
+        key, before = scope.process_key(name), spec.renamed_from
+        if before and key not in known and scope.process_key(before) in known:
+            row = known[key] = known.pop(scope.process_key(before))
+            row.process_key = key
+            scope.report.add("renamed", "process", name, [f"was {before}"])
+    return known
+
+
+def _fields(scope: Scope) -> dict[str, ProcessFields]:
+    specs = scope.spec.processes
+    slas = put_slas(
+        scope.session,
+        {
+            f"process:{scope.process_key(name)}": declarations.process_sla(scope.spec, spec)
+            for name, spec in specs.items()
+        },
+    )
+    fields = {}
+    for name, spec in specs.items():
+        values = declarations.process_fields(name, spec)
+        values["project_id"] = scope.project.project_id
+        values["sla_id"] = slas.get(f"process:{scope.process_key(name)}")
+        fields[name] = values
+    return fields
+
+
+def _put_process(scope: Scope, row: Process | None, name: str, fields: ProcessFields) -> Process:
+    if row is None:
+        row = new_process(scope.process_key(name), **fields)
+        scope.session.add(row)
+        scope.report.add("created", "process", name)
+        return row
+    _check_ownership(scope, row)
+    if changed := apply_fields(row, fields):
+        scope.report.add("updated", "process", name, changed)
+    return row
+
+
+def _check_ownership(scope: Scope, row: Process) -> None:
+    if row.project_id in (None, scope.project.project_id) or row.status == DEPRECATED:
+        return
+    owner = scope.session.get_one(Project, row.project_id)
+    raise OwnedElsewhereError("Process", row.process_key, owner.name, scope.project.name)
+
+
+def _deprecate(scope: Scope, declared: set[int]) -> list[Process]:
+    owned = scope.session.scalars(
+        select(Process).where(
+            Process.project_id == scope.project.project_id, Process.status != DEPRECATED
+        )
+    )
+    gone = [row for row in owned if id(row) not in declared]
+    for row in gone:
+        apply_fields(row, {"status": DEPRECATED})
+        scope.report.add("deprecated", "process", row.name or row.process_key)
+    return gone
+
+
+def _referred(scope: Scope, datasets: Mapping[str, Dataset]) -> dict[str, Dataset]:
+    """Datasets that are read or written here and declared elsewhere: known, or noted as drafts."""
+    names = {name for _, name, _ in _links(scope) if name not in datasets}
+    full_names = [scope.full_name(name) for name in names]
+    found = rows_by_name(scope.session, Dataset, Dataset.full_name, full_names)
+    referred = {row.name: row for row in found.values()}
+    for name in sorted(names - set(referred)):
+        referred[name] = new_dataset(scope.lake, name, status=DRAFT, actor=scope.actor)
+        scope.session.add(referred[name])
+        scope.report.add("noted", "dataset", name, ["used here, declared nowhere yet"])
+    return referred
+
+
+def _links(scope: Scope) -> Iterator[tuple[str, str, bool]]:
+    """Every (process, dataset, whether it writes) of the project."""
+    for name, spec in scope.spec.processes.items():
+        for read in spec.inputs.values():
+            yield name, read.dataset, False
+        for written in spec.outputs.values():
+            yield name, written.dataset, True
+
+
+def _edges(
+    scope: Scope, processes: Mapping[str, Process], datasets: Mapping[str, Dataset]
+) -> Iterator[NewEdge]:
+    for name, dataset, writes in _links(scope):
+        process_id, dataset_id = processes[name].process_id, datasets[dataset].dataset_id
+        yield produces(process_id, dataset_id) if writes else consumes(dataset_id, process_id)
+
+
+def _check_writers(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
+    """Refuse a second declared writer, of this project or another, unless many are allowed."""
+    single = {
+        datasets[name].dataset_id: name
+        for _, name, writes in _links(scope)
+        if writes and (datasets[name].declaration_json or {}).get("writers") != "many"
+    }
+    rows = scope.session.execute(
+        select(LineageEdge.target_id, Process.process_key)
+        .join(Process, Process.process_id == LineageEdge.source_id)
+        .where(
+            LineageEdge.source_type == PROCESS,
+            LineageEdge.target_type == DATASET,
+            store_of(scope.session).among(LineageEdge.__table__.c.target_id, sorted(single)),
+            LineageEdge.known_by == DECLARED,
+            LineageEdge.ended_at.is_(None),
+        )
+    )
+    writers: defaultdict[int, list[str]] = defaultdict(list)
+    for dataset_id, key in rows:
+        writers[dataset_id].append(key)
+    for dataset_id, keys in writers.items():
+        if len(keys) > 1:
+            raise WriterConflictError(single[dataset_id], keys)

@@ -1,0 +1,97 @@
+"""Schemas: each distinct list of columns is stored once, under its hash."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from floe.catalog.database import store_of
+from floe.catalog.tables import DatasetSchema
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a schema."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class SchemaDiff:
+    """How a schema differs from the one before it."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    retyped: tuple[tuple[str, str, str], ...]
+    tightened: tuple[str, ...]  # columns that no longer allow null
+    loosened: tuple[str, ...]
+
+    @property
+    def breaking(self) -> bool:
+        """Whether a reader of the old schema can be broken by the new one."""
+        return bool(self.removed or self.retyped or self.loosened)
+
+    @property
+    def empty(self) -> bool:
+        return not (self.added or self.breaking or self.tightened)
+
+
+def hash_schema(columns: Sequence[Column]) -> str:
+    """Return the key under which these columns are stored."""
+    text = json.dumps([asdict(column) for column in columns], sort_keys=True, default=dict)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def store_schemas(session: Session, schemas: Sequence[Sequence[Column]]) -> list[str]:
+    """Keep these schemas, those known already untouched; return their hashes in order."""
+    hashes = [hash_schema(columns) for columns in schemas]
+    rows = [
+        {
+            "schema_hash": schema_hash,
+            "column_order": order,
+            "column_name": column.name,
+            "column_type": column.type,
+            "nullable": column.nullable,
+            "column_metadata": dict(column.metadata) if column.metadata else None,
+        }
+        for schema_hash, columns in dict(zip(hashes, schemas, strict=True)).items()
+        for order, column in enumerate(columns)
+    ]
+    if rows:
+        store_of(session).upsert(
+            session, DatasetSchema, rows, key=("schema_hash", "column_order"), update=()
+        )
+    return hashes
+
+
+def list_columns(session: Session, schema_hash: str | None) -> list[Column]:
+    """Return the columns of a schema in their order, none for an unknown schema."""
+    rows = session.scalars(
+        select(DatasetSchema)
+        .where(DatasetSchema.schema_hash == schema_hash)
+        .order_by(DatasetSchema.column_order)
+    )
+    return [
+        Column(row.column_name, row.column_type, row.nullable, row.column_metadata) for row in rows
+    ]
+
+
+def diff_schemas(before: Sequence[Column], after: Sequence[Column]) -> SchemaDiff:
+    """Say how the second schema differs from the first."""
+    old = {column.name: column for column in before}
+    new = {column.name: column for column in after}
+    kept = [(old[name], new[name]) for name in old if name in new]
+    return SchemaDiff(
+        added=tuple(name for name in new if name not in old),
+        removed=tuple(name for name in old if name not in new),
+        retyped=tuple((a.name, a.type, b.type) for a, b in kept if a.type != b.type),
+        tightened=tuple(a.name for a, b in kept if a.nullable and not b.nullable),
+        loosened=tuple(a.name for a, b in kept if b.nullable and not a.nullable),
+    )

@@ -1,0 +1,157 @@
+"""SQLite, the embedded default: one file, WAL, every commit on disk."""
+
+from collections.abc import Sequence
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Engine,
+    Subquery,
+    Text,
+    TypeDecorator,
+    bindparam,
+    event,
+    func,
+    literal,
+    select,
+    text,
+)
+from sqlalchemy import column as named
+from sqlalchemy.orm import Session
+
+from floe.catalog.stores.contract import SearchDocument
+from floe.catalog.stores.rows import bind_columns, delete_event_days, in_key_order
+from floe.catalog.tables import Table
+
+# How long a writer waits for another before it gives up.
+BUSY_TIMEOUT_MS = 30_000
+# How much a hit in each field weighs: name, tags, owner, columns, description. bm25 flattens
+# differences, so that only a huge weight keeps every hit in the name before all others.
+WEIGHTS = (1_000_000.0, 5.0, 3.0, 2.0, 1.0)
+
+
+class NumberList(TypeDecorator[Sequence[int]]):
+    """Many numbers in one bound parameter, for json_each."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Sequence[int] | None, dialect: Dialect) -> str:
+        # A list of whole numbers looks the same in Python and in JSON.
+        return str(list(value or ()))
+
+
+# One for all: SQLAlchemy examines each type that it has not seen before.
+NUMBERS = NumberList()
+
+
+class SqliteStore:
+    """The catalog in a SQLite file."""
+
+    name = "sqlite"
+
+    def engine_options(self, url: URL) -> dict[str, Any]:
+        return {}
+
+    def prepare_engine(self, engine: Engine) -> None:
+        event.listen(engine, "connect", _set_pragmas)
+        event.listen(engine, "begin", _begin)
+
+    def lock_migrations(self, connection: Connection) -> None:
+        """Nothing to do: a writer holds the whole file from its first statement."""
+
+    def upsert(
+        self,
+        session: Session,
+        table: type[Table],
+        rows: Sequence[dict[str, Any]],
+        key: Sequence[str],
+        update: Sequence[str],
+    ) -> None:
+        session.flush()
+        if not rows:
+            return
+        connection = session.connection()
+        statement = _upsert_statement(table, tuple(rows[0]), tuple(key), tuple(update))
+        bound = bind_columns(table, in_key_order(rows, key), connection.dialect)
+        connection.exec_driver_sql(statement, list(zip(*bound.values(), strict=True)))
+
+    def among(self, column: ColumnElement[int], values: Sequence[int] | str) -> ColumnElement[bool]:
+        given = (
+            bindparam(values, type_=NUMBERS)
+            if isinstance(values, str)
+            else literal(values, NUMBERS)
+        )
+        listed = func.json_each(given).table_valued("value")
+        return column.in_(select(listed.c.value))
+
+    def search_ddl(self) -> Sequence[str]:
+        return (
+            "CREATE VIRTUAL TABLE dataset_search USING fts5("
+            "name, tags, owner, columns, description, prefix='2 3')",
+        )
+
+    def index_documents(self, session: Session, documents: Sequence[SearchDocument]) -> None:
+        if not documents:
+            return
+        ids = [{"id": document.dataset_id} for document in documents]
+        session.execute(text("DELETE FROM dataset_search WHERE rowid = :id"), ids)
+        session.execute(
+            text(
+                "INSERT INTO dataset_search(rowid, name, tags, owner, columns, description) "
+                "VALUES (:dataset_id, :name, :tags, :owner, :columns, :description)"
+            ),
+            [vars(document) for document in documents],
+        )
+
+    def matches(self, words: Sequence[str]) -> Subquery:
+        query = " ".join('"' + word.replace('"', '""') + '"' for word in words) + "*"
+        weights = ", ".join(str(weight) for weight in WEIGHTS)
+        found = text(
+            f"SELECT rowid AS dataset_id, bm25(dataset_search, {weights}) AS rank "  # noqa: S608
+            "FROM dataset_search WHERE dataset_search MATCH :query"
+        ).bindparams(query=query)
+        return found.columns(named("dataset_id"), named("rank")).subquery("matches")
+
+    def prepare_event_days(self, session: Session, first: date, last: date) -> None:
+        """Nothing to prepare: SQLite keeps all days in one table."""
+
+    def drop_event_days(self, session: Session, before: date) -> int:
+        return delete_event_days(session, before)
+
+
+@lru_cache(maxsize=256)
+def _upsert_statement(
+    table: type[Table], columns: tuple[str, ...], key: tuple[str, ...], update: tuple[str, ...]
+) -> str:
+    """Write the upsert of one row: without a network, row by row is fast."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in update)
+    return (
+        f"INSERT INTO {table.__tablename__} ({', '.join(columns)}) "  # noqa: S608
+        f"VALUES ({', '.join('?' for _ in columns)}) "
+        f"ON CONFLICT ({', '.join(key)}) DO {f'UPDATE SET {changed}' if changed else 'NOTHING'}"
+    )
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    # The driver must not open transactions by itself: _begin decides which kind it is.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    # First of all, because switching to WAL already needs a lock that another may hold.
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    # A writer takes its lock at once: one that upgrades from reading later would fail with
+    # "database is locked" however long it is ready to wait.
+    writing = connection.get_execution_options().get("floe_writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

@@ -1,0 +1,94 @@
+"""Who may, who asked, who did; and who holds what for a moment."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from floe.catalog.tables.base import LongName, Moment, Name, RowId, Short, Table
+from floe.catalog.types import JsonText
+
+
+class DatasetRegistration(Table):
+    """A request to register a dataset, which a steward approves or rejects."""
+
+    __tablename__ = "dataset_registration"
+
+    reg_id: Mapped[RowId]
+    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"))
+    submitted_by: Mapped[Name]
+    submitted_at: Mapped[Moment]
+    status: Mapped[Short]
+    reviewer: Mapped[Name | None]
+    reviewed_at: Mapped[Moment | None]
+    review_comment: Mapped[str | None] = mapped_column(Text)
+    request_json: Mapped[Any | None] = mapped_column(JsonText)
+
+    __table_args__ = (
+        Index("idx_registration_status", "status", "submitted_at"),
+        Index("idx_registration_dataset", "dataset_id"),
+    )
+
+
+class Principal(Table):
+    """A person or a program that may act on the catalog."""
+
+    __tablename__ = "principal"
+
+    principal_id: Mapped[RowId]
+    name: Mapped[Name]
+    kind: Mapped[Short]
+    email: Mapped[Name | None]
+    team: Mapped[Name | None]
+    created_at: Mapped[Moment]
+    disabled_at: Mapped[Moment | None]
+
+    __table_args__ = (UniqueConstraint("name"),)
+
+
+class RoleGrant(Table):
+    """A role that a principal has, everywhere (empty scope) or within one scope."""
+
+    __tablename__ = "role_grant"
+
+    principal_id: Mapped[int] = mapped_column(
+        ForeignKey("principal.principal_id"), primary_key=True
+    )
+    role: Mapped[str] = mapped_column(String(30), primary_key=True)
+    scope: Mapped[str] = mapped_column("scope", String(300), primary_key=True, quote=False)
+    granted_by: Mapped[Name | None]
+    granted_at: Mapped[Moment]
+
+
+class AuditLog(Table):
+    """Who changed what, with the values before and after."""
+
+    __tablename__ = "audit_log"
+
+    audit_id: Mapped[RowId]
+    occurred_at: Mapped[Moment]
+    actor: Mapped[Name]
+    action: Mapped[str] = mapped_column(String(100))
+    object_type: Mapped[str] = mapped_column(String(50))
+    object_key: Mapped[str] = mapped_column(String(600))
+    before_json: Mapped[Any | None] = mapped_column(JsonText)
+    after_json: Mapped[Any | None] = mapped_column(JsonText)
+    reason: Mapped[str | None] = mapped_column(Text)
+
+    __table_args__ = (
+        Index("idx_audit_object", "object_type", "object_key", "occurred_at"),
+        Index("idx_audit_time", "occurred_at"),
+    )
+
+
+class Lease(Table):
+    """Something that one holder at a time may do, until the lease ends by itself."""
+
+    __tablename__ = "lease"
+
+    name: Mapped[str] = mapped_column(String(300), primary_key=True)
+    holder: Mapped[LongName]
+    # Grows with every new holder: what an old holder still writes can be told apart and refused.
+    fence: Mapped[int] = mapped_column(BigInteger)
+    acquired_at: Mapped[Moment]
+    expires_at: Mapped[Moment]

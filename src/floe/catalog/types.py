@@ -1,0 +1,81 @@
+"""Column types that mean the same on every store."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import CHAR, TIMESTAMP, BigInteger, DateTime, Dialect, Integer, Text, TypeDecorator
+from sqlalchemy.dialects.postgresql import UUID
+from sqlalchemy.types import TypeEngine
+
+# SQLite gives a row its number by itself only where the type is spelled INTEGER.
+Identifier = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment, stored in UTC and always read back aware."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(TIMESTAMP(timezone=True))
+        return dialect.type_descriptor(DateTime())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone; floe stores UTC only (see floe.clock)")
+        utc = value.astimezone(UTC)
+        return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class JsonText(TypeDecorator[Any]):
+    """A JSON document kept as text, because DB2 has a CLOB where others have a JSON type."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        if value is None:
+            return None
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
+class YesNo(TypeDecorator[bool]):
+    """A truth value as 'Y' or 'N', which every store and every report tool reads alike."""
+
+    impl = CHAR(1)
+    cache_ok = True
+
+    def process_bind_param(self, value: bool | None, dialect: Dialect) -> str | None:
+        return None if value is None else ("Y" if value else "N")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> bool | None:
+        return None if value is None else value == "Y"
+
+
+class RunUuid(TypeDecorator[str]):
+    """A run's UUID as text: native on PostgreSQL (16 bytes), CHAR(36) elsewhere."""
+
+    impl = CHAR(36)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(UUID(as_uuid=False))
+        return dialect.type_descriptor(CHAR(36))
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        # PostgreSQL spells UUIDs in lower case; elsewhere `A…` and `a…` would be two runs.
+        return None if value is None else value.lower()

@@ -1,0 +1,245 @@
+"""Versions: immutable states of a dataset, from reserved tag to READY and beyond."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, TypedDict, Unpack
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from floe import clock
+from floe.catalog.changes import NewChange, record_change
+from floe.catalog.datasets import record_dataset_event
+from floe.catalog.errors import VersionNotFoundError, WrongStateError
+from floe.catalog.tables import Dataset, DatasetVersion
+from floe.spec.identity import version_tag
+
+WRITING, PUBLISHING, WRITTEN = "WRITING", "PUBLISHING", "WRITTEN"
+READY, REJECTED, ABANDONED = "READY", "REJECTED", "ABANDONED"
+SUPERSEDED, RETRACTED, VACUUMED, EXTERNAL = "SUPERSEDED", "RETRACTED", "VACUUMED", "EXTERNAL"
+
+# Own versions are WRITING then PUBLISHING; a foreign one that must be validated starts WRITTEN.
+# EXTERNAL was read by somebody and never announced here: it becomes READY if it is announced.
+NEXT_STATES: dict[str, frozenset[str]] = {
+    WRITING: frozenset({PUBLISHING, REJECTED, ABANDONED}),
+    PUBLISHING: frozenset({READY, REJECTED, ABANDONED}),
+    WRITTEN: frozenset({READY, REJECTED, ABANDONED}),
+    EXTERNAL: frozenset({WRITTEN, READY}),
+    READY: frozenset({SUPERSEDED, RETRACTED, VACUUMED}),
+    SUPERSEDED: frozenset({READY, RETRACTED, VACUUMED}),
+    RETRACTED: frozenset({VACUUMED}),
+    REJECTED: frozenset({VACUUMED}),
+    ABANDONED: frozenset({VACUUMED}),
+    VACUUMED: frozenset(),
+}
+FIRST_STATES = frozenset({WRITING, WRITTEN, READY, EXTERNAL})
+
+
+class VersionFacts(TypedDict, total=False):
+    """What is known of a version besides its name and state."""
+
+    path: str | None
+    row_count: int | None
+    size_bytes: int | None
+    checksum: str | None
+    schema_hash: str | None
+    produced_by_run_id: str | None
+    metadata_json: Any
+
+
+def reserve_version(
+    session: Session,
+    dataset_id: int,
+    business_date: date,
+    *,
+    partition_key: str | None = None,
+    state: str = WRITING,
+    actor: str | None = None,
+    **facts: Unpack[VersionFacts],
+) -> DatasetVersion:
+    """Take the next tag of a business date or partition and open a version under it."""
+    if state not in FIRST_STATES:
+        raise WrongStateError("A new version", "not there yet", state, FIRST_STATES)
+    _lock_dataset(session, dataset_id)
+    key = partition_key or business_date.isoformat()
+    seq = _next_seq(session, dataset_id, business_date, partition_key)
+    version = DatasetVersion(
+        dataset_id=dataset_id,
+        version_tag=version_tag(key, seq),
+        business_date=business_date,
+        partition_key=partition_key,
+        seq=seq,
+        state=state,
+        produced_at=clock.now(),
+        legal_hold=False,
+        **facts,
+    )
+    session.add(version)
+    session.flush()
+    _note(session, version, actor, {})
+    return version
+
+
+def _lock_dataset(session: Session, dataset_id: int) -> None:
+    # Two writers of one dataset must not take the same number.
+    session.execute(
+        select(Dataset.dataset_id).where(Dataset.dataset_id == dataset_id).with_for_update()
+    )
+
+
+def _next_seq(
+    session: Session, dataset_id: int, business_date: date, partition_key: str | None
+) -> int:
+    query = select(func.max(DatasetVersion.seq)).where(
+        DatasetVersion.dataset_id == dataset_id, DatasetVersion.business_date == business_date
+    )
+    query = query.where(
+        DatasetVersion.partition_key.is_(None)
+        if partition_key is None
+        else DatasetVersion.partition_key == partition_key
+    )
+    return (session.scalar(query) or 0) + 1
+
+
+def advance_version(
+    session: Session,
+    version: DatasetVersion,
+    state: str,
+    *,
+    actor: str | None = None,
+    reason: str | None = None,
+    **facts: Unpack[VersionFacts],
+) -> None:
+    """Move a version to its next state, with what became known of it on the way."""
+    if state not in NEXT_STATES[version.state]:
+        what = f"Version '{version.version_tag}'"
+        raise WrongStateError(what, version.state, state, NEXT_STATES[version.state])
+    before, version.state = version.state, state
+    for name, value in facts.items():
+        setattr(version, name, value)
+    _note(session, version, actor, {"from": before, "reason": reason})
+
+
+def _note(session: Session, version: DatasetVersion, actor: str | None, detail: Any) -> None:
+    """Write the event of a new state; READY and its end are changes that others wait for."""
+    if version.state == READY:
+        _supersede_older(session, version, actor)
+    record_dataset_event(
+        session,
+        version.dataset_id,
+        f"VERSION_{version.state}",
+        actor,
+        {"tag": version.version_tag, **{k: v for k, v in detail.items() if v is not None}},
+        dataset_version_id=version.dataset_version_id,
+    )
+    if version.state in (READY, REJECTED, RETRACTED):
+        record_change(
+            session,
+            NewChange(
+                kind=f"VERSION_{version.state}",
+                dataset_id=version.dataset_id,
+                dataset_version_id=version.dataset_version_id,
+                business_date=version.business_date,
+                partition_key=version.partition_key,
+            ),
+        )
+
+
+def _supersede_older(session: Session, version: DatasetVersion, actor: str | None) -> None:
+    older = session.scalars(
+        _of_same_key(version).where(
+            DatasetVersion.state == READY,
+            DatasetVersion.dataset_version_id != version.dataset_version_id,
+        )
+    )
+    for other in older:
+        advance_version(session, other, SUPERSEDED, actor=actor)
+
+
+def retract_version(
+    session: Session, version: DatasetVersion, *, reason: str, actor: str | None = None
+) -> DatasetVersion | None:
+    """Take a version back; return the one that is READY again in its place, if any."""
+    was_ready = version.state == READY
+    advance_version(session, version, RETRACTED, actor=actor, reason=reason)
+    if not was_ready:
+        return None
+    previous = session.scalars(
+        _of_same_key(version)
+        .where(DatasetVersion.state == SUPERSEDED)
+        .order_by(DatasetVersion.seq.desc())
+        .limit(1)
+    ).first()
+    if previous is not None:
+        advance_version(session, previous, READY, actor=actor, reason="successor retracted")
+    return previous
+
+
+def _of_same_key(version: DatasetVersion) -> Any:
+    query = select(DatasetVersion).where(
+        DatasetVersion.dataset_id == version.dataset_id,
+        DatasetVersion.business_date == version.business_date,
+    )
+    if version.partition_key is None:
+        return query.where(DatasetVersion.partition_key.is_(None))
+    return query.where(DatasetVersion.partition_key == version.partition_key)
+
+
+def hold_version(
+    session: Session, version: DatasetVersion, *, held: bool, actor: str | None = None
+) -> None:
+    """Set or lift a legal hold: what is held is never vacuumed."""
+    version.legal_hold = held
+    record_dataset_event(
+        session,
+        version.dataset_id,
+        "LEGAL_HOLD_SET" if held else "LEGAL_HOLD_LIFTED",
+        actor,
+        {"tag": version.version_tag},
+        dataset_version_id=version.dataset_version_id,
+    )
+
+
+def get_version(session: Session, dataset: Dataset, tag: str) -> DatasetVersion:
+    """Return the version of a dataset with this tag."""
+    version = session.scalar(
+        select(DatasetVersion).where(
+            DatasetVersion.dataset_id == dataset.dataset_id, DatasetVersion.version_tag == tag
+        )
+    )
+    if version is None:
+        tags = session.scalars(
+            select(DatasetVersion.version_tag).where(
+                DatasetVersion.dataset_id == dataset.dataset_id
+            )
+        )
+        raise VersionNotFoundError(dataset.name, tag, known=tags)
+    return version
+
+
+def list_versions(
+    session: Session, dataset_id: int, *, before_id: int | None = None, limit: int = 100
+) -> Sequence[DatasetVersion]:
+    """Return a dataset's versions, the newest first, from before one on."""
+    query = select(DatasetVersion).where(DatasetVersion.dataset_id == dataset_id)
+    if before_id is not None:
+        query = query.where(DatasetVersion.dataset_version_id < before_id)
+    newest_first = query.order_by(DatasetVersion.dataset_version_id.desc())
+    return session.scalars(newest_first.limit(limit)).all()
+
+
+def latest_ready(
+    session: Session, dataset_id: int, *, on: date | None = None, until: date | None = None
+) -> DatasetVersion | None:
+    """Return the READY version of a date, or the newest one of a date no later than `until`."""
+    query = select(DatasetVersion).where(
+        DatasetVersion.dataset_id == dataset_id, DatasetVersion.state == READY
+    )
+    if on is not None:
+        query = query.where(DatasetVersion.business_date == on)
+    if until is not None:
+        query = query.where(DatasetVersion.business_date <= until)
+    newest = query.order_by(
+        DatasetVersion.business_date.desc(), DatasetVersion.dataset_version_id.desc()
+    )
+    return session.scalars(newest.limit(1)).first()

@@ -1,0 +1,66 @@
+"""The command line: one module per command, this one puts them together."""
+
+import sys
+
+import typer
+
+from floe import __version__
+from floe.cli import (
+    catalog,
+    compile,  # noqa: A004 - named for the command it is
+    dataset,
+    datasets,
+    lineage,
+    process,
+    processes,
+    register,
+    schema,
+    validate,
+)
+from floe.cli.output import err
+from floe.errors import FloeError
+
+app = typer.Typer(
+    name="floe",
+    help="Datasets first: declare them, see who writes and reads them, and when they are late.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+WRITE, READ = "Write and check", "Look around"
+app.command(rich_help_panel=WRITE)(validate.validate)
+app.command(rich_help_panel=WRITE)(compile.compile)
+app.command(rich_help_panel=WRITE)(schema.schema)
+app.command(rich_help_panel=WRITE)(register.register)
+app.command(rich_help_panel=READ)(datasets.datasets)
+app.command(rich_help_panel=READ)(dataset.dataset)
+app.command(rich_help_panel=READ)(processes.processes)
+app.command(rich_help_panel=READ)(process.process)
+app.command(rich_help_panel=READ)(lineage.lineage)
+app.add_typer(catalog.app, name="catalog", rich_help_panel="Run the platform")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"floe {__version__}")  # noqa: T201
+        raise typer.Exit
+
+
+@app.callback()
+def floe(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show floe's version."
+    ),
+) -> None:
+    """Datasets first: declare them, see who writes and reads them, and when they are late."""
+
+
+def main() -> None:
+    """Run a command; what the user can act on is said in one sentence, without a traceback."""
+    try:
+        app()
+    except FloeError as error:
+        err.print(str(error), style="red", markup=False)
+        sys.exit(error.exit_code)

@@ -1,0 +1,52 @@
+"""floe compile: check a project and write its compiled file, or say whether that is stale."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from floe.cli.options import ProjectOption
+from floe.cli.output import console, err
+
+if TYPE_CHECKING:
+    from floe.settings import ProjectPaths
+
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Only say whether the compiled file is stale; exit 1 if so.")
+]
+
+
+def compile(project: ProjectOption = None, check: CheckOption = False) -> None:  # noqa: A001
+    """Check floe.yaml and write .floe/compiled_artifacts.json."""
+    from floe.settings import find_project
+    from floe.spec import compile_project, write_compiled
+
+    paths = find_project(project)
+    if check:
+        _check(paths)
+        return
+    compiled = compile_project(paths)
+    shown = paths.compiled.relative_to(paths.root)
+    write_compiled(paths, compiled)
+    sources = len(compiled.sources)
+    plural = "" if sources == 1 else "s"
+    console.print(
+        f"{shown} written from {sources} source{plural}, hash {compiled.hash[:12]}.",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _check(paths: "ProjectPaths") -> None:
+    from floe.spec import find_stale
+
+    shown = paths.compiled.relative_to(paths.root)
+    staleness = find_stale(paths)
+    if not staleness.is_stale:
+        console.print(f"{shown} is up to date.", markup=False)
+        return
+    if staleness.missing:
+        err.print(f"{shown} does not exist. Run: floe compile.", markup=False)
+    else:
+        changed = ", ".join(staleness.sources)
+        err.print(f"{shown} is stale: {changed} changed. Run: floe compile.", markup=False)
+    raise typer.Exit(1)

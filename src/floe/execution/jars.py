@@ -1,0 +1,160 @@
+"""Spark's extra jars: pinned, fetched once by Spark's own resolver, kept in the user's cache."""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from floe.errors import FloeError
+from floe.execution.java import find_java
+from floe.execution.launch import spark_environ, spark_submit
+
+SPARK_PACKAGES = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "org.xerial:sqlite-jdbc:3.47.1.0",
+    "org.postgresql:postgresql:42.7.4",
+)
+# What foreign Spark jobs report with. Only tests play a foreign job.
+OPENLINEAGE_PACKAGES = ("io.openlineage:openlineage-spark_2.13:1.53.0",)
+# Some program for the submitter to run when all is fetched; this one is there and ends at once.
+NOTHING_TO_DO = ("--class", "org.apache.derby.tools.sysinfo", "spark-internal")
+MARKER = "fetched.json"
+
+Progress = Callable[[str], None]
+
+
+class JarsNotFetchedError(FloeError):
+    """Spark's resolver could not fetch a jar."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"Spark's jars could not be fetched: {reason}. Check the network, or set "
+            "DEFAULT_ARTIFACT_REPOSITORY to your company's Maven mirror, "
+            "and run: python -m floe.execution.jars"
+        )
+
+
+def spark_jars() -> list[Path]:
+    """Return the jars that floe's own Spark needs, fetching them the first time."""
+    return resolve_jars(SPARK_PACKAGES)
+
+
+def resolve_jars(packages: Sequence[str], progress: Progress = lambda line: None) -> list[Path]:
+    """Return the jars of these Maven packages and of all they need.
+
+    The first caller fetches, others wait for it. The marker is written last: a fetch that was
+    cut off is done again from nothing.
+    """
+    folder = jar_cache() / _name(packages)
+    jars = _fetched(folder)
+    if jars is not None:
+        return jars
+    with _locked(folder):
+        jars = _fetched(folder)
+        if jars is None:
+            jars = _fetch(folder, packages, progress)
+            _mark(folder, jars)
+        return jars
+
+
+def jar_cache(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder that holds fetched jars, one folder in it for each set of packages."""
+    environ = os.environ if environ is None else environ
+    named = Path(environ.get("XDG_CACHE_HOME", ""))
+    cache = named if named.is_absolute() else Path.home() / ".cache"
+    return cache / "floe" / "jars"
+
+
+def _name(packages: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:16]
+
+
+def _fetched(folder: Path) -> list[Path] | None:
+    """Return the jars that the marker names, None unless each is there in its full size."""
+    try:
+        sizes: dict[str, int] = json.loads((folder / MARKER).read_text())
+        complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except FileNotFoundError:
+        return None
+    return [folder / name for name in sizes] if complete else None
+
+
+def _mark(folder: Path, jars: Sequence[Path]) -> None:
+    sizes = {str(jar.relative_to(folder)): jar.stat().st_size for jar in jars}
+    draft = folder / f"{MARKER}.new"
+    draft.write_text(json.dumps(sizes, indent=2))
+    draft.replace(folder / MARKER)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    # The lock goes with the process that holds it, however that ends.
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(folder: Path, packages: Sequence[str], progress: Progress) -> list[Path]:
+    # A new place each time: the resolver takes half a jar that it finds for a whole one, and a
+    # JVM whose caller was killed may still be writing in the old place.
+    for left in folder.glob("attempt-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    attempt = Path(mkdtemp(prefix="attempt-", dir=folder))
+    arguments = ["--master", "local[1]", "--packages", ",".join(packages)]
+    settings = ["--conf", f"spark.jars.ivy={attempt}"]
+    _run([*arguments, *settings, *NOTHING_TO_DO], folder, progress)
+    shutil.rmtree(folder / "jars", ignore_errors=True)
+    (attempt / "jars").replace(folder / "jars")
+    shutil.rmtree(attempt)
+    return sorted((folder / "jars").glob("*.jar"))
+
+
+def _run(arguments: Sequence[str], folder: Path, progress: Progress) -> None:
+    java = find_java()
+    command = spark_submit(java, arguments, options=["-Xmx512m"])
+    said: list[str] = []
+    with subprocess.Popen(  # noqa: S603
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env=spark_environ(java),
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line.strip())
+            if fetched := re.match(r"downloading \S+/(\S+\.jar)", said[-1]):
+                progress(f"fetching {fetched[1]}")
+    if process.returncode != 0:
+        raise JarsNotFetchedError(_reason(said))
+
+
+def _reason(said: Sequence[str]) -> str:
+    """Pick the line that says what went wrong out of all that the resolver said."""
+    telling = r"unresolved dependency: .*|.*(?:Exception|Error): .*"
+    found = [line.strip(": ") for line in said if re.fullmatch(telling, line.strip(": "))]
+    return found[0] if found else " ".join(said[-1:]) or "it said nothing"
+
+
+def main() -> None:
+    """Fetch what floe's own Spark needs and say so; with --quiet only if there was need."""
+    try:
+        jars = resolve_jars(SPARK_PACKAGES, progress=lambda line: print(line, flush=True))  # noqa: T201
+    except FloeError as error:
+        sys.exit(str(error))
+    if "--quiet" not in sys.argv:
+        print(f"{len(jars)} jars for Spark are in {jars[0].parent}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

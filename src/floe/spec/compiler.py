@@ -1,0 +1,213 @@
+"""Compile a project: check everything that can be checked without running, and write it down.
+
+The compiled file holds the merged tree with its variables unresolved, what it was made from,
+and where each variable stands, so that a value that turns out wrong at load is still
+reported with its file and line. The same sources always give the same bytes.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floe.errors import FloeError
+from floe.settings import ProjectPaths
+from floe.spec.checks import SqlCheck
+from floe.spec.collector import collector_paused
+from floe.spec.compiled_json import dump_tree, load_tree
+from floe.spec.document import Document, Place
+from floe.spec.findings import KeyPath, SpecError
+from floe.spec.loader import LoadedProject, spec_of, validate_project
+from floe.spec.project import SECTIONS, ProjectSpec
+from floe.spec.scalars import Plain
+from floe.spec.sql_files import names_file
+from floe.spec.variables import value_at
+from floe.spec.yaml_tree import Tree
+
+FORMAT = 1
+_RECOMPILE = "Run: floe compile."
+
+
+class CompiledFileError(FloeError):
+    """The compiled file cannot be used."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} {reason}. {_RECOMPILE}")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A project as it is compiled."""
+
+    project: str
+    hash: str
+    sources: Mapping[str, str]
+    """Each source's path, relative to the project, and its SHA-256."""
+    text: str
+    """What is written to the compiled file."""
+
+
+@dataclass(frozen=True)
+class Staleness:
+    """How a compiled file differs from what its sources say now."""
+
+    missing: bool = False
+    sources: tuple[str, ...] = ()
+    """The sources that were changed, added or removed."""
+
+    @property
+    def is_stale(self) -> bool:
+        return self.missing or bool(self.sources)
+
+
+@collector_paused()
+def compile_project(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Compiled:
+    """Check a project and compile it in memory; raise all findings at once."""
+    validation = validate_project(paths, environ)
+    if validation.findings:
+        raise SpecError(validation.findings)
+    document = validation.document
+    sources = {source.name: source.sha256 for source in document.sources}
+    for name in sorted(set(sql_files(validation.spec))):
+        sources[name] = hashlib.sha256((paths.root / name).read_bytes()).hexdigest()
+    body = _body(document, sources)
+    digest = hashlib.sha256(dump_tree(body).encode()).hexdigest()
+    text = dump_tree({**body, "hash": digest}) + "\n"
+    return Compiled(validation.spec.name, digest, sources, text)
+
+
+def write_compiled(paths: ProjectPaths, compiled: Compiled) -> Path:
+    """Write the compiled file, whole or not at all."""
+    target = paths.compiled
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(compiled.text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target
+
+
+@collector_paused()
+def load_compiled(
+    path: Path, environ: Mapping[str, str] | None = None, root: Path | None = None
+) -> LoadedProject:
+    """Load a project from its compiled file, with the variables of the environment."""
+    root = path.resolve().parent.parent if root is None else root
+    document = _CompiledDocument.of(read_compiled(path))
+    spec = spec_of(document, root, os.environ if environ is None else environ)
+    return LoadedProject(ProjectPaths(root), spec)
+
+
+def read_compiled(path: Path) -> dict[str, Any]:
+    """Read a compiled file as it is; raise when it is missing, broken or of another format."""
+    try:
+        content = load_tree(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CompiledFileError(path, "does not exist") from None
+    except (ValueError, RecursionError):
+        raise CompiledFileError(path, "is not a compiled project") from None
+    if not isinstance(content, dict) or "spec" not in content:
+        raise CompiledFileError(path, "is not a compiled project")
+    if content.get("format") != Plain(str(FORMAT)):
+        raise CompiledFileError(path, "was compiled by another version of floe")
+    return content
+
+
+def find_stale(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Staleness:
+    """Compare the compiled file with its sources as they are now."""
+    if not paths.compiled.is_file():
+        return Staleness(missing=True)
+    now = compile_project(paths, environ)
+    before = read_compiled(paths.compiled)
+    if before.get("hash") == now.hash:
+        return Staleness()
+    then = {str(source["path"]): str(source["sha256"]) for source in before["sources"]}
+    names = sorted({*then, *now.sources})
+    changed = tuple(name for name in names if then.get(name) != now.sources.get(name))
+    return Staleness(sources=changed or (str(paths.compiled.relative_to(paths.root)),))
+
+
+def sql_files(spec: ProjectSpec) -> Iterator[str]:
+    """Yield the SQL files that a project refers to."""
+    for process in spec.processes.values():
+        texts = [process.sql, *process.statements, *(step.sql for step in process.steps)]
+        yield from (text for text in texts if text is not None and names_file(text))
+    for dataset in spec.datasets.values():
+        queries = [check.sql for check in dataset.checks if isinstance(check, SqlCheck)]
+        queries += [str(dataset.options.get("query", ""))] if dataset.format == "jdbc" else []
+        yield from (text for text in queries if names_file(text))
+
+
+def _body(document: Document, sources: Mapping[str, str]) -> dict[str, Tree]:
+    return {
+        "format": Plain(str(FORMAT)),
+        "project": document.tree["name"],
+        "sources": [{"path": name, "sha256": sources[name]} for name in sorted(sources)],
+        "spec": document.tree,
+        "where": list(_where(document)),
+    }
+
+
+def _where(document: Document) -> Iterator[dict[str, Tree]]:
+    """Note where each named thing and each variable stands."""
+    elements = ((*section, name) for section in SECTIONS for name in _names(document, section))
+    for element in sorted(elements):
+        yield _entry(document, element, at_key=True)
+    for path in sorted(document.variables, key=str):
+        quoted = not isinstance(value_at(document.tree, path), Plain)
+        yield {**_entry(document, path), "variable": "quoted" if quoted else "plain"}
+
+
+def _names(document: Document, section: tuple[str, ...]) -> Sequence[str]:
+    things = value_at(document.tree, section)
+    return list(things) if isinstance(things, dict) else []
+
+
+def _entry(document: Document, path: KeyPath, at_key: bool = False) -> dict[str, Tree]:
+    place = document.place(path, at_key)
+    steps = [Plain(str(step)) if isinstance(step, int) else step for step in path]
+    return {"path": steps, "file": place.file, "line": Plain(str(place.line))}
+
+
+@dataclass(frozen=True)
+class _CompiledDocument:
+    """A tree that was read from a compiled file."""
+
+    tree: dict[str, Tree]
+    variables: tuple[KeyPath, ...]
+    places: Mapping[KeyPath, Place]
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> "_CompiledDocument":
+        tree: dict[str, Tree] = content["spec"]
+        variables = []
+        places = {}
+        for entry in content["where"]:
+            path = tuple(int(step) if isinstance(step, Plain) else step for step in entry["path"])
+            places[path] = Place(entry["file"], int(entry["line"]))
+            if "variable" in entry:
+                variables.append(path)
+            if entry.get("variable") == "plain":
+                _mark(tree, path)
+        return cls(tree, tuple(variables), places)
+
+    def place(self, path: KeyPath, at_key: bool = False) -> Place:
+        """Return the nearest place that the compiled file knows."""
+        lengths = range(len(path), 0, -1)
+        known = (self.places.get(path[:length]) for length in lengths)
+        return next(filter(None, known), Place("floe.yaml", 1))
+
+
+def _mark(tree: Tree, path: KeyPath) -> None:
+    """Restore that a variable stood without quotes."""
+    parent = value_at(tree, path[:-1])
+    parent[path[-1]] = Plain(parent[path[-1]])

@@ -1,0 +1,153 @@
+"""Spread a section over files: `datasets: [datasets/*.yaml]`, or `include:` beside its own names.
+
+An included file holds what would stand in the section: a mapping of names. Patterns are
+relative to the project's folder and never lead out of it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from floe.spec.document import EXTENSION, Document, Origin, shown
+from floe.spec.findings import Finding, KeyPath, Problem, key_text
+from floe.spec.interpolation import VariableSyntaxError, substitute
+from floe.spec.patterns import check_glob
+from floe.spec.yaml_source import YamlSource, read_yaml
+from floe.spec.yaml_tree import Tree
+
+INCLUDE = "include"
+Pattern = tuple[KeyPath, Tree]
+
+
+def expand_includes(document: Document, root: Path, sections: Iterable[tuple[str, ...]]) -> None:
+    """Merge the files that sections include into the document's tree."""
+    for section in sections:
+        _Section(document, root.resolve(), section).expand()
+
+
+@dataclass
+class _Section:
+    """One section of named things."""
+
+    document: Document
+    root: Path
+    path: tuple[str, ...]
+
+    def expand(self) -> None:
+        parent: Any = self.document.tree
+        for step in self.path[:-1]:
+            parent = parent.get(step) if isinstance(parent, dict) else None
+        name = self.path[-1]
+        if not isinstance(parent, dict) or not isinstance(parent.get(name, ""), dict | list | None):
+            return
+        patterns, merged = self._split(parent[name])
+        seen: set[Path] = set()
+        for path, pattern in patterns:
+            for file in self._matches(path, pattern):
+                if file not in seen:
+                    self._take(file, merged)
+                seen.add(file)
+        parent[name] = {key: {} if value is None else value for key, value in merged.items()}
+
+    def _split(self, written: Tree) -> tuple[list[Pattern], dict[str, Tree]]:
+        """Tell the patterns of files from what is declared in place."""
+        if isinstance(written, list):
+            return self._patterns(self.path, written), {}
+        own = {key: value for key, value in (written or {}).items() if key != INCLUDE}
+        if INCLUDE not in (written or {}):
+            return [], own
+        return self._patterns((*self.path, INCLUDE), written[INCLUDE]), own
+
+    def _patterns(self, path: KeyPath, written: Tree) -> list[Pattern]:
+        variables = self.document.variables
+        variables[:] = [one for one in variables if one[: len(path)] != path]
+        if isinstance(written, list):
+            return [((*path, index), item) for index, item in enumerate(written)]
+        return [(path, written)]
+
+    def _matches(self, path: KeyPath, pattern: Tree) -> Iterator[Path]:
+        text = self._checked(path, pattern)
+        if text is None:
+            return
+        files = [file for file in sorted(self.root.glob(text)) if file.is_file()]
+        if not files:
+            self._report(path, f"'{text}' matches no file", "Check the pattern, or write the file.")
+        for file in files:
+            if file.resolve().is_relative_to(self.root):
+                yield file
+            else:
+                message = f"{shown(self.root, file)} lies outside the project's folder"
+                self._report(path, message, "Copy the file, rather than linking to it.")
+
+    def _checked(self, path: KeyPath, pattern: Tree) -> str | None:
+        """Return a pattern that is fit for use, with its variables' defaults.
+
+        The environment has no say: the shape of a project is the same everywhere.
+        """
+        if not isinstance(pattern, str):
+            self._report(path, "an include must be a pattern", "Write it as datasets/*.yaml.")
+            return None
+        try:
+            found = substitute(pattern, lambda _: None)
+            check_glob(found.text)
+        except VariableSyntaxError as error:
+            self._report(path, str(error), error.hint)
+            return None
+        except PydanticCustomError as error:
+            words = error.context or {}
+            self._report(path, str(words["message"]), str(words["hint"]))
+            return None
+        if found.missing:
+            message = f"the variable {found.missing[0]} has no default"
+            self._report(path, message, "Give it one: includes are resolved at compile.")
+            return None
+        if Path(found.text).is_absolute() or ".." in Path(found.text).parts:
+            message = f"'{found.text}' leads out of the project's folder"
+            self._report(path, message, "Name files inside it, relative to it.")
+            return None
+        return found.text
+
+    def _take(self, file: Path, merged: dict[str, Tree]) -> None:
+        """Add what an included file declares."""
+        source = read_yaml(file, shown(self.root, file))
+        self.document.sources.append(source)
+        self.document.findings += source.findings
+        if not source.is_readable:
+            self.document.complete = False
+        elif isinstance(source.tree, dict):
+            self._merge(source, merged)
+        elif source.tree is not None:
+            message = "an included file must be a mapping of names"
+            hint = f"Write in it what would stand under '{self.path[-1]}'."
+            self.document.findings.append(Finding(source.name, 1, "", message, hint))
+
+    def _merge(self, source: YamlSource, merged: dict[str, Tree]) -> None:
+        taken = set()
+        for name, value in source.tree.items():
+            origin = Origin(source, (name,))
+            if name.startswith(EXTENSION):
+                continue
+            if name in merged:
+                self._report_twice(origin, name)
+            else:
+                merged[name] = value
+                taken.add(name)
+                self.document.origins[(*self.path, name)] = origin
+        variables = [path for path in source.variables if path[0] in taken]
+        self.document.variables += [(*self.path, *path) for path in variables]
+
+    def _report_twice(self, again: Origin, name: str) -> None:
+        path = (*self.path, name)
+        first = self.document.place(path, at_key=True)
+        place = again.place((), at_key=True)
+        message = f"'{name}' is already declared at {first.file}:{first.line}"
+        hint = "Remove one of the two, or give it another name."
+        self.document.findings.append(
+            Finding(place.file, place.line, key_text(path), message, hint)
+        )
+
+    def _report(self, path: KeyPath, message: str, hint: str) -> None:
+        self.document.report(Problem(path, message, hint))

@@ -1,0 +1,215 @@
+"""Rules for datasets: what one declares fits together, and what it refers to exists."""
+
+from collections.abc import Iterator
+from string import Formatter
+
+from pydantic import ValidationError
+
+from floe.spec.checks import (
+    AcceptedValuesCheck,
+    AnyCheck,
+    FreshnessCheck,
+    NotNullCheck,
+    RangeCheck,
+    ReferentialCheck,
+    RowCountCheck,
+    SqlCheck,
+    UniqueCheck,
+)
+from floe.spec.datasets import DatasetSpec
+from floe.spec.findings import KeyPath, Problem
+from floe.spec.formats import BUILT_IN, JdbcOptions, known_formats
+from floe.spec.nearby import suggest
+from floe.spec.rules.calendars import unknown_calendar
+from floe.spec.rules.draft import Draft
+from floe.spec.rules.files import missing_file
+from floe.spec.wording import explain
+
+PLACEHOLDERS = frozenset({"business_date", "partition", "version", "dataset", "run_id"})
+
+
+def check_datasets(draft: Draft) -> Iterator[Problem]:
+    """Find what is wrong with each dataset."""
+    for name, dataset in draft.spec.datasets.items():
+        path = ("datasets", name)
+        yield from _check_format(draft, path, dataset)
+        yield from _check_places(path, dataset)
+        yield from _check_columns(path, dataset)
+        yield from _check_references(draft, path, name, dataset)
+        yield from _check_requirements(draft, path)
+        for index, check in enumerate(dataset.checks):
+            yield from _check_check(draft, (*path, "checks", index), dataset, check)
+
+
+def _check_format(draft: Draft, path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
+    model = BUILT_IN.get(dataset.format)
+    if model is None and dataset.format not in known_formats():
+        hint = draft.suggestions.suggest(dataset.format, known_formats())
+        yield Problem((*path, "format"), f"no format named '{dataset.format}'", hint)
+    if model is None:
+        return
+    try:
+        options = model.model_validate(dataset.options)
+    except ValidationError as failure:
+        for error in failure.errors(include_url=False):
+            problem = explain(model, error)
+            at = (*path, "options", *problem.path)
+            yield Problem(at, problem.message, problem.hint, problem.at_key)
+        return
+    if isinstance(options, JdbcOptions):
+        yield from _check_jdbc(draft, (*path, "options"), options)
+    if dataset.format == "fixed_width":
+        yield from _check_widths(path, dataset)
+
+
+def _check_jdbc(draft: Draft, path: KeyPath, options: JdbcOptions) -> Iterator[Problem]:
+    if (options.table is None) == (options.query is None):
+        yield Problem(path, "needs either a table or a query", "Give one of the two.", at_key=True)
+    if options.query is not None:
+        yield from missing_file(draft, (*path, "query"), options.query)
+
+
+def _check_widths(path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
+    if not dataset.columns:
+        yield Problem(
+            (*path, "schema"), "is missing", "A fixed-width file needs its columns.", at_key=True
+        )
+    for index, column in enumerate(dataset.columns):
+        if column.width is None:
+            hint = "Say how many characters the column takes."
+            yield Problem((*path, "schema", index, "width"), "is missing", hint, at_key=True)
+
+
+def _check_places(path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
+    places: list[tuple[KeyPath, str | None]] = [((*path, "location"), dataset.location)]
+    if dataset.feed is not None:
+        places.append(((*path, "feed", "latest"), dataset.feed.latest))
+    manifest_path = getattr(dataset.manifest, "path", None)
+    places.append(((*path, "manifest", "path"), manifest_path))
+    for at, place in places:
+        if place is not None and "{" in place:
+            yield from _check_placeholders(at, place)
+
+
+def _check_placeholders(path: KeyPath, place: str) -> Iterator[Problem]:
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(place) if name is not None]
+    except ValueError:
+        yield Problem(path, f"'{place}' has a brace that is not closed", "Write {business_date}.")
+        return
+    for name in names:
+        if name not in PLACEHOLDERS:
+            hint = suggest(name, PLACEHOLDERS)
+            yield Problem(path, f"no placeholder named '{{{name}}}'", hint)
+
+
+def _check_columns(path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
+    names = dataset.column_names
+    if len(set(names)) < len(names):
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                at = (*path, "schema", index, "name")
+                yield Problem(at, f"the column '{name}' is given twice", "Keep one of them.")
+    for index, name in enumerate(dataset.keys):
+        yield from _check_column((*path, "keys", index), dataset, name)
+    if dataset.partition_column is not None and dataset.format != "jdbc":
+        yield from _check_column((*path, "partition_column"), dataset, dataset.partition_column)
+
+
+def _check_column(path: KeyPath, dataset: DatasetSpec, name: str) -> Iterator[Problem]:
+    """A column must be one of the schema, when there is a schema."""
+    if dataset.columns and name not in dataset.column_names:
+        hint = suggest(name, dataset.column_names)
+        yield Problem(path, f"no column named '{name}' in the schema", hint)
+
+
+def _check_references(
+    draft: Draft, path: KeyPath, name: str, dataset: DatasetSpec
+) -> Iterator[Problem]:
+    partitions = draft.names("orchestration", "partitions")
+    if dataset.partitions is not None and dataset.partitions not in partitions:
+        otherwise = "Declare it under orchestration.partitions."
+        at = (*path, "partitions")
+        yield draft.unknown(at, "partitions", dataset.partitions, partitions, otherwise)
+    if dataset.sla is not None:
+        yield from unknown_calendar(draft, (*path, "sla", "calendar"), dataset.sla.calendar)
+    if dataset.renamed_from is not None and dataset.renamed_from in draft.names("datasets"):
+        message = f"'{dataset.renamed_from}' is still declared"
+        at = (*path, "renamed_from")
+        yield Problem(at, message, f"Remove it, or remove renamed_from of '{name}'.")
+    yield from _check_classifications(draft, path, dataset)
+
+
+def _check_classifications(draft: Draft, path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
+    known = draft.spec.governance.classifications
+    used = [((*path, "classification"), dataset.classification)]
+    for index, column in enumerate(dataset.columns):
+        used.append(((*path, "schema", index, "classification"), column.classification))
+    for at, name in used:
+        if name is not None and name not in known:
+            yield Problem(at, f"no classification named '{name}'", suggest(name, known))
+
+
+def _check_requirements(draft: Draft, path: KeyPath) -> Iterator[Problem]:
+    governance = draft.spec.governance
+    if not governance.require or not draft.has_all(path, DatasetSpec):
+        return
+    written = draft.written(path)
+    for key in governance.require:
+        covered = key == "owner" and governance.default_owner is not None
+        covered = covered or (key == "retention" and governance.default_retention is not None)
+        if not written.get(key) and not covered:
+            message = "is missing, and governance.require demands it"
+            yield Problem((*path, key), message, "Add it.", at_key=True)
+
+
+def _check_check(
+    draft: Draft, path: KeyPath, dataset: DatasetSpec, check: AnyCheck
+) -> Iterator[Problem]:
+    if isinstance(check, NotNullCheck | UniqueCheck | ReferentialCheck):
+        for index, name in enumerate(check.columns):
+            yield from _check_column((*path, "columns", index), dataset, name)
+    if isinstance(check, AcceptedValuesCheck | RangeCheck | FreshnessCheck):
+        yield from _check_column((*path, "column"), dataset, check.column)
+    if isinstance(check, RangeCheck | RowCountCheck):
+        yield from _check_bounds(path, check)
+    if isinstance(check, ReferentialCheck):
+        yield from _check_referential(draft, path, check)
+    if isinstance(check, SqlCheck):
+        yield from missing_file(draft, (*path, "sql"), check.sql)
+
+
+def _check_bounds(path: KeyPath, check: RangeCheck | RowCountCheck) -> Iterator[Problem]:
+    change = check.max_change if isinstance(check, RowCountCheck) else None
+    if check.min is None and check.max is None and change is None:
+        yield Problem(path, "has no bound", "Give it a min or a max.")
+    elif check.min is not None and check.max is not None and _exceeds(check.min, check.max):
+        also = ((*path, "max"),)
+        message = f"the min {check.min} is more than the max {check.max}"
+        yield Problem((*path, "min"), message, "Exchange them.", also=also)
+
+
+def _exceeds(low: object, high: object) -> bool:
+    """Compare numbers as numbers and dates as text; what cannot be compared is not wrong here."""
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        return low > high
+    return isinstance(low, str) and isinstance(high, str) and low > high
+
+
+def _check_referential(draft: Draft, path: KeyPath, check: ReferentialCheck) -> Iterator[Problem]:
+    datasets = draft.names("datasets")
+    if check.dataset not in datasets:
+        otherwise = "Declare it under datasets."
+        yield draft.unknown((*path, "dataset"), "dataset", check.dataset, datasets, otherwise)
+        return
+    columns = check.to_columns or check.columns
+    if len(columns) != len(check.columns):
+        message = f"names {len(columns)} columns for {len(check.columns)}"
+        yield Problem((*path, "to_columns"), message, "Name as many as in columns.")
+    other = draft.spec.datasets.get(check.dataset)
+    key = "to_columns" if check.to_columns else "columns"
+    if other is not None and other.columns:
+        for index, name in enumerate(columns):
+            if name not in other.column_names:
+                message = f"no column named '{name}' in '{check.dataset}'"
+                yield Problem((*path, key, index), message, suggest(name, other.column_names))

@@ -1,0 +1,53 @@
+"""What the rules look at: the models of what is right so far, and what was written."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from floe.spec.anatomy import known_keys
+from floe.spec.base import SpecModel
+from floe.spec.findings import KeyPath, Problem
+from floe.spec.nearby import Suggestions
+from floe.spec.project import ProjectSpec
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A project under examination."""
+
+    spec: ProjectSpec
+    tree: Mapping[str, Any]
+    """The tree as it was written: it also has what had to be left out of the models."""
+    root: Path
+    suggestions: Suggestions = field(default_factory=Suggestions)
+
+    def names(self, *section: str) -> Collection[str]:
+        """Return the names that a section declares, right or wrong."""
+        return self.written(section).keys()
+
+    def written(self, path: KeyPath) -> Mapping[str, Any]:
+        """Return the mapping that stands at a path, empty when there is none."""
+        here: Any = self.tree
+        for step in path:
+            here = here.get(step) if isinstance(here, dict) else None
+        return here if isinstance(here, dict) else {}
+
+    def has_all(self, path: KeyPath, model: type[SpecModel]) -> bool:
+        """Tell whether every key at a path is known: then what is not there is really missing.
+
+        A mistyped key is a finding already; that its right spelling is missing is no second.
+        """
+        return self.written(path).keys() <= known_keys(model).keys()
+
+    def length(self, path: KeyPath) -> int:
+        """Return how many items were written in the list at a path."""
+        items = self.written(path[:-1]).get(str(path[-1]))
+        return len(items) if isinstance(items, list) else 0
+
+    def unknown(
+        self, path: KeyPath, what: str, name: str, known: Collection[str], otherwise: str
+    ) -> Problem:
+        """Say that a name refers to nothing, and what was probably meant."""
+        hint = self.suggestions.suggest(name, known, otherwise)
+        return Problem(path, f"no {what} named '{name}'", hint)

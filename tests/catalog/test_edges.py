@@ -1,0 +1,183 @@
+"""Edges: declared and observed, ended and opened again, and where the two disagree."""
+
+from datetime import datetime, timedelta
+from itertools import permutations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from floe.catalog.database import Catalog
+from floe.catalog.drift import UNDECLARED, UNOBSERVED, list_drift
+from floe.catalog.edges import (
+    DECLARED,
+    OBSERVED,
+    EdgeChanges,
+    consumes,
+    declare_edges,
+    end_edges,
+    list_consumers,
+    list_producers,
+    observe_edges,
+    produces,
+    redeclare_edges,
+    triggers,
+)
+from floe.catalog.tables import LineageEdge, ProcessRun
+from tests.catalog.graph import NOON, dataset, process
+
+HOUR = timedelta(hours=1)
+
+
+def finished_run(session: Session, process_id: int, end: datetime) -> None:
+    uuid = f"00000000-0000-0000-0000-{process_id:012d}"
+    session.add(
+        ProcessRun(
+            run_uuid=uuid,
+            process_id=process_id,
+            start_ts=end,
+            end_ts=end,
+            status="SUCCESS",
+            attempt=1,
+            historical=False,
+            created_at=end,
+        )
+    )
+    session.flush()
+
+
+def edges(session: Session) -> list[LineageEdge]:
+    session.expire_all()
+    return list(session.scalars(select(LineageEdge).order_by(LineageEdge.edge_id)))
+
+
+def test_an_edge_is_written_once_for_each_way_it_is_known(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, job = dataset(session, "market.fx_rates"), process(session, "floe/risk/exposure")
+        declare_edges(session, [consumes(fx, job), consumes(fx, job)], NOON)
+        declare_edges(session, [consumes(fx, job)], NOON + HOUR)
+        observe_edges(session, [consumes(fx, job)], NOON)
+        assert [edge.known_by for edge in edges(session)] == [DECLARED, OBSERVED]
+
+
+def test_nothing_to_write_is_fine(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        assert declare_edges(session, []) == EdgeChanges()
+
+
+def test_sightings_give_the_same_edge_in_whatever_order_they_come(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        job = process(session, "AUTOSYS/NIGHT/load_fx")
+        for number, order in enumerate(permutations((NOON, NOON - HOUR, NOON + HOUR))):
+            target = dataset(session, f"market.copy_{number}")
+            for moment in order:
+                observe_edges(session, [produces(job, target)], moment)
+        assert {(edge.first_seen, edge.last_seen) for edge in edges(session)} == {
+            (NOON - HOUR, NOON + HOUR)
+        }
+
+
+def test_a_declared_edge_that_vanished_ends_and_opens_again_when_it_returns(
+    catalog: Catalog,
+) -> None:
+    with catalog.writing() as session:
+        fx, job = dataset(session, "market.fx_rates"), process(session, "floe/risk/exposure")
+        out = dataset(session, "credit.exposure")
+        both = [consumes(fx, job), produces(job, out)]
+        assert redeclare_edges(session, [job], both, NOON) == EdgeChanges(added=2)
+        assert redeclare_edges(session, [job], both[1:], NOON + HOUR) == EdgeChanges(ended=1)
+        assert [edge.ended_at for edge in edges(session)] == [NOON + HOUR, None]
+        assert redeclare_edges(session, [job], both, NOON + 2 * HOUR) == EdgeChanges(reopened=1)
+        assert [edge.ended_at for edge in edges(session)] == [None, None]
+        assert redeclare_edges(session, [job], both, NOON + 2 * HOUR) == EdgeChanges()
+
+
+def test_redeclaring_a_job_leaves_those_who_wait_for_it_alone(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        first, then = process(session, "AUTOSYS/NIGHT/load"), process(session, "AUTOSYS/NIGHT/risk")
+        redeclare_edges(session, [then], [triggers(first, then)], NOON)
+        assert redeclare_edges(session, [first], [], NOON) == EdgeChanges()
+        assert redeclare_edges(session, [then], [], NOON) == EdgeChanges(ended=1)
+
+
+def test_a_late_report_does_not_open_an_edge_that_ended_after_it(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, job = dataset(session, "market.fx_rates"), process(session, "AUTOSYS/NIGHT/load_fx")
+        observe_edges(session, [produces(job, fx)], NOON)
+        end_edges(session, [edge.edge_id for edge in edges(session)], NOON + 2 * HOUR)
+        observe_edges(session, [produces(job, fx)], NOON + HOUR)
+        assert edges(session)[0].ended_at == NOON + 2 * HOUR
+        observe_edges(session, [produces(job, fx)], NOON + 3 * HOUR)
+        assert edges(session)[0].ended_at is None
+
+
+def test_the_newest_description_of_a_transformation_stays(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, job = dataset(session, "market.fx_rates"), process(session, "floe/risk/exposure")
+        declare_edges(session, [consumes(fx, job, "select 1")], NOON)
+        declare_edges(session, [consumes(fx, job, "select 2")], NOON)
+        declare_edges(session, [consumes(fx, job)], NOON)
+        assert [edge.transform_meta for edge in edges(session)] == ["select 2"]
+
+
+def test_readers_and_writers_of_a_dataset_are_listed_once_and_without_those_that_left(
+    catalog: Catalog,
+) -> None:
+    with catalog.writing() as session:
+        fx = dataset(session, "market.fx_rates")
+        load, risk, old = (process(session, key) for key in ("a/load", "b/risk", "c/old"))
+        declare_edges(session, [produces(load, fx), consumes(fx, risk), consumes(fx, old)], NOON)
+        observe_edges(session, [consumes(fx, risk)], NOON)
+        redeclare_edges(session, [old], [], NOON + HOUR)
+        assert [one.process_key for one in list_consumers(session, fx)] == ["b/risk"]
+        assert [one.process_key for one in list_producers(session, fx)] == ["a/load"]
+
+
+def test_a_declared_input_that_a_run_did_not_read_is_drift(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, trades = dataset(session, "market.fx_rates"), dataset(session, "credit.trades")
+        job = process(session, "floe/risk/exposure")
+        declare_edges(session, [consumes(fx, job), consumes(trades, job)], NOON)
+        assert list_drift(session) == []
+        finished_run(session, job, NOON + HOUR)
+        observe_edges(session, [consumes(trades, job)], NOON + HOUR)
+        drift = list_drift(session)
+        assert [(one.kind, one.dataset) for one in drift] == [(UNOBSERVED, "lake/market.fx_rates")]
+
+
+def test_a_run_before_the_declaration_says_nothing_about_it(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, job = dataset(session, "market.fx_rates"), process(session, "floe/risk/exposure")
+        finished_run(session, job, NOON - HOUR)
+        declare_edges(session, [consumes(fx, job)], NOON)
+        assert list_drift(session) == []
+
+
+def test_a_second_writer_that_was_only_observed_is_drift(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx = dataset(session, "market.fx_rates")
+        declared, stranger = process(session, "floe/fx/load"), process(session, "AUTOSYS/FIX/patch")
+        declare_edges(session, [produces(declared, fx)], NOON)
+        observe_edges(session, [produces(declared, fx), produces(stranger, fx)], NOON)
+        assert [(one.kind, one.process_key) for one in list_drift(session)] == [
+            (UNDECLARED, "AUTOSYS/FIX/patch")
+        ]
+        assert list_drift(session, process_id=declared) == []
+        assert len(list_drift(session, dataset_id=fx)) == 1
+
+
+def test_work_that_nobody_declares_is_not_drift(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, job = dataset(session, "market.fx_rates"), process(session, "AUTOSYS/NIGHT/load_fx")
+        observe_edges(session, [produces(job, fx)], NOON)
+        assert list_drift(session) == []
+
+
+def test_an_undeclared_input_of_a_declared_process_is_drift(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, out = dataset(session, "market.fx_rates"), dataset(session, "credit.exposure")
+        job = process(session, "floe/risk/exposure")
+        declare_edges(session, [produces(job, out)], NOON)
+        observe_edges(session, [consumes(fx, job), produces(job, out)], NOON)
+        assert [(one.kind, one.dataset) for one in list_drift(session)] == [
+            (UNDECLARED, "lake/market.fx_rates")
+        ]

@@ -1,0 +1,185 @@
+"""Raw events by day: room is made ahead, early events find their day, old days go at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, time, timedelta
+
+import pytest
+from sqlalchemy import func, inspect, select, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from floe.catalog.database import Catalog, store_of
+from floe.catalog.tables import RunEvent
+
+MONDAY = date(2026, 9, 7)
+TUESDAY = MONDAY + timedelta(1)
+LONG_AGO = date(2019, 1, 1)
+FRIDAY = MONDAY + timedelta(4)
+
+on_postgresql = pytest.mark.parametrize(
+    "catalog", [pytest.param("postgresql", marks=pytest.mark.postgresql)], indirect=True
+)
+
+
+def add_event(session: Session, day: date, name: str = "start") -> None:
+    moment = datetime.combine(day, time(6), UTC)
+    row = {
+        "event_day": day,
+        "event_hash": f"{day} {name}",
+        "event_time": moment,
+        "event_type": "START",
+        "payload_json": b"\x00{}",
+        "payload_codec": "none",
+        "historical": False,
+        "received_at": moment,
+    }
+    store_of(session).upsert(session, RunEvent, [row], key=("event_day", "event_hash"), update=())
+
+
+def prepare(catalog: Catalog, first: date = MONDAY, last: date = FRIDAY) -> None:
+    with catalog.writing() as session:
+        store_of(session).prepare_event_days(session, first, last)
+
+
+def drop(catalog: Catalog, before: date) -> int:
+    with catalog.writing() as session:
+        return store_of(session).drop_event_days(session, before)
+
+
+def event_days(catalog: Catalog) -> list[date]:
+    with catalog.reading() as session:
+        return list(session.scalars(select(RunEvent.event_day).order_by(RunEvent.event_day)))
+
+
+def partitions(catalog: Catalog) -> list[str]:
+    names = inspect(catalog.engine).get_table_names()
+    return sorted(name for name in names if name.startswith("run_event_"))
+
+
+def count(catalog: Catalog, table: str) -> int:
+    with catalog.reading() as session:
+        return int(session.scalars(text(f"SELECT count(*) FROM {table}")).one())
+
+
+@pytest.fixture
+def filled(catalog: Catalog) -> Catalog:
+    """A catalog with an event on Monday and on Friday."""
+    prepare(catalog)
+    with catalog.writing() as session:
+        add_event(session, MONDAY)
+        add_event(session, FRIDAY)
+    return catalog
+
+
+def test_the_same_event_twice_is_kept_once(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        add_event(session, MONDAY)
+        add_event(session, MONDAY)
+    assert event_days(catalog) == [MONDAY]
+
+
+def test_events_get_ascending_numbers(filled: Catalog) -> None:
+    with filled.reading() as session:
+        numbers = session.scalars(select(RunEvent.event_id).order_by(RunEvent.event_day)).all()
+    assert numbers == sorted(set(numbers))
+
+
+def test_old_days_are_dropped_and_counted(filled: Catalog) -> None:
+    assert drop(filled, before=TUESDAY) == 1
+    assert event_days(filled) == [FRIDAY]
+    assert drop(filled, before=TUESDAY) == 0
+
+
+def test_an_event_of_an_unprepared_day_is_kept_and_dropped_like_others(filled: Catalog) -> None:
+    with filled.writing() as session:
+        add_event(session, LONG_AGO)
+    assert event_days(filled) == [LONG_AGO, MONDAY, FRIDAY]
+    assert drop(filled, before=date(2020, 1, 1)) == 1
+    assert event_days(filled) == [MONDAY, FRIDAY]
+
+
+@on_postgresql
+def test_each_prepared_day_has_a_partition(catalog: Catalog) -> None:
+    prepare(catalog, MONDAY, TUESDAY)
+    wanted = ["run_event_20260907", "run_event_20260908", "run_event_default"]
+    assert partitions(catalog) == wanted
+    prepare(catalog, MONDAY, TUESDAY)
+    assert partitions(catalog) == wanted
+
+
+@on_postgresql
+def test_an_event_lies_in_the_partition_of_its_day(filled: Catalog) -> None:
+    assert count(filled, "run_event_20260907") == 1
+    assert count(filled, "run_event_default") == 0
+
+
+@on_postgresql
+def test_events_that_came_before_their_partition_move_into_it(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        add_event(session, MONDAY)
+        add_event(session, FRIDAY)
+        before = session.scalars(select(func.max(RunEvent.event_id))).one()
+    prepare(catalog, MONDAY, TUESDAY)
+    assert count(catalog, "run_event_20260907") == 1
+    assert count(catalog, "run_event_default") == 1
+    with catalog.writing() as session:
+        add_event(session, MONDAY)
+        add_event(session, MONDAY, "complete")
+        assert session.scalars(select(func.max(RunEvent.event_id))).one() > before
+    assert count(catalog, "run_event_20260907") == 2
+
+
+@on_postgresql
+def test_a_whole_partition_is_dropped(filled: Catalog) -> None:
+    assert drop(filled, before=FRIDAY) == 4
+    assert partitions(filled) == ["run_event_20260911", "run_event_default"]
+
+
+@on_postgresql
+def test_payloads_are_not_compressed_a_second_time(filled: Catalog) -> None:
+    stored = text(
+        "SELECT DISTINCT attstorage FROM pg_attribute "
+        "WHERE attname = 'payload_json' AND attrelid::regclass::text LIKE 'run_event%'"
+    )
+    with filled.reading() as session:
+        assert session.scalars(stored).all() == ["e"]
+
+
+@on_postgresql
+def test_processes_that_prepare_at_once_wait_for_each_other(catalog: Catalog) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(prepare, [catalog] * 4))
+    assert len(partitions(catalog)) == 6
+
+
+@on_postgresql
+def test_events_come_in_while_days_are_prepared_and_dropped(catalog: Catalog) -> None:
+    days = [MONDAY + timedelta(number) for number in range(20)]
+    prepare(catalog, LONG_AGO, LONG_AGO)
+    with catalog.writing() as session:
+        add_event(session, LONG_AGO - timedelta(1))
+
+    def write(day: date) -> None:
+        with catalog.writing() as session:
+            add_event(session, day)
+
+    with ThreadPoolExecutor(6) as pool:
+        written = [pool.submit(write, day) for day in days]
+        prepared = [pool.submit(prepare, catalog, day, day) for day in days]
+        dropped = pool.submit(drop, catalog, LONG_AGO + timedelta(1))
+        for one in [*written, *prepared]:
+            one.result()
+        assert dropped.result() == 2
+    assert event_days(catalog) == days
+    assert count(catalog, "run_event_default") == 0
+
+
+@on_postgresql
+def test_a_long_reader_delays_retention_and_not_the_ingestion(filled: Catalog) -> None:
+    with filled.reading() as reader:
+        reader.execute(select(func.count()).select_from(RunEvent))
+        with pytest.raises(OperationalError, match="lock timeout"):
+            drop(filled, before=FRIDAY)
+        with filled.writing() as session:
+            add_event(session, FRIDAY, "complete")
+    assert drop(filled, before=FRIDAY) == 4

@@ -1,0 +1,229 @@
+"""Migrations go up and down, agree with the models, and are safe to run from two places at once."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+from floe.catalog.changes import last_position
+from floe.catalog.database import Catalog, CatalogUnreachableError, open_catalog
+from floe.catalog.migrate import (
+    SCRIPTS,
+    VERSION_TABLE,
+    CatalogOutdatedError,
+    CatalogTooNewError,
+    UnknownDialectError,
+    catalog_revision,
+    check_catalog,
+    ddl,
+    downgrade_catalog,
+    known_revisions,
+    open_ready_catalog,
+    upgrade_catalog,
+)
+from floe.catalog.tables import Table
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "catalog.md"
+HEAD = known_revisions()[-1]
+VIEW_COLUMNS = [
+    "schema_id",
+    "dataset_version_id",
+    "column_order",
+    "column_name",
+    "column_type",
+    "nullable",
+    "column_metadata",
+]
+# PostgreSQL's event table has a key of its own, which a test below looks at.
+POSTGRESQL_ONLY = {"idx_event_id", "uq_run_event_event_day_event_hash"}
+
+
+@pytest.fixture
+def empty(catalog_url: str) -> Iterator[Catalog]:
+    """A catalog without tables."""
+    catalog = open_catalog(catalog_url)
+    yield catalog
+    catalog.close()
+
+
+def set_revision(catalog: Catalog, revision: str) -> None:
+    with catalog.engine.begin() as connection:
+        connection.execute(
+            text(f"UPDATE {VERSION_TABLE} SET version_num = :revision"), {"revision": revision}
+        )
+
+
+def tables(catalog: Catalog) -> set[str]:
+    found = inspect(catalog.engine)
+    return set(found.get_table_names()) | set(found.get_view_names())
+
+
+def test_every_revision_goes_up_and_comes_down_again(empty: Catalog) -> None:
+    steps = ["base", *known_revisions()]
+    seen = []
+    for revision in steps[1:]:
+        upgrade_catalog(empty, revision)
+        seen.append(tables(empty))
+        assert catalog_revision(empty) == revision
+    for index in reversed(range(len(seen))):
+        assert tables(empty) == seen[index]
+        downgrade_catalog(empty, steps[index])
+    assert tables(empty) == {VERSION_TABLE}
+    upgrade_catalog(empty)
+    check_catalog(empty)
+
+
+def test_models_and_migrations_agree(catalog: Catalog) -> None:
+    def included(_object: Any, name: str, kind: str, reflected: bool, _other: Any) -> bool:
+        if kind == "table" and reflected:
+            # What only one store has: its full-text index, its partitions.
+            return not name.startswith(("dataset_search", "run_event_", VERSION_TABLE))
+        return not (catalog.store.name == "postgresql" and name in POSTGRESQL_ONLY)
+
+    with catalog.engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"include_object": included, "compare_type": True}
+        )
+        assert compare_metadata(context, Table.metadata) == []
+
+
+def test_primary_keys_agree_with_the_models(catalog: Catalog) -> None:
+    found = inspect(catalog.engine)
+    keys = {
+        name: found.get_pk_constraint(name)["constrained_columns"] for name in Table.metadata.tables
+    }
+    wanted = {
+        name: table.primary_key.columns.keys() for name, table in Table.metadata.tables.items()
+    }
+    if catalog.store.name == "postgresql":
+        wanted["run_event"] = ["event_day", "event_hash"]
+    assert keys == wanted
+
+
+def test_the_view_shows_the_columns_of_each_version(catalog: Catalog) -> None:
+    found = inspect(catalog.engine)
+    assert found.get_view_names() == ["dataset_version_schema"]
+    columns = found.get_columns("dataset_version_schema")
+    assert [column["name"] for column in columns] == VIEW_COLUMNS
+
+
+def test_the_reference_names_every_table_and_column(catalog: Catalog) -> None:
+    found = inspect(catalog.engine)
+    wanted = {name: table.columns.keys() for name, table in Table.metadata.tables.items()}
+    views = {
+        name: [column["name"] for column in found.get_columns(name)]
+        for name in found.get_view_names()
+    }
+    assert documented_columns() == {**wanted, **views}
+
+
+def documented_columns() -> dict[str, list[str]]:
+    """Read docs/reference/catalog.md: a heading for each table, a row for each column."""
+    _, *sections = re.split(r"^### ", REFERENCE.read_text(), flags=re.MULTILINE)
+    columns = re.compile(r"^\| (\w+) \| \S", re.MULTILINE)
+    return {
+        section.split()[0]: [name for name in columns.findall(section) if name != "column"]
+        for section in sections
+    }
+
+
+def test_a_new_catalog_starts_its_changes_at_zero(catalog: Catalog) -> None:
+    with catalog.reading() as session:
+        assert last_position(session) == 0
+
+
+def test_the_revisions_read_from_file_names_are_those_of_alembic() -> None:
+    scripts = ScriptDirectory(str(SCRIPTS))
+    assert scripts.get_heads() == [HEAD]
+    assert [one.revision for one in scripts.walk_revisions()] == known_revisions()[::-1]
+
+
+def test_processes_that_upgrade_at_once_wait_for_each_other(empty: Catalog) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(upgrade_catalog, [empty] * 4))
+    check_catalog(empty)
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(empty: Catalog) -> None:
+    with empty.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE lease (name INTEGER)"))
+    with pytest.raises(Exception, match="lease"):
+        upgrade_catalog(empty)
+    assert tables(empty) == {"lease"}
+
+
+def test_a_catalog_without_tables_says_what_to_run(empty: Catalog) -> None:
+    with pytest.raises(CatalogOutdatedError, match=r"no tables yet.* Run: floe catalog upgrade"):
+        check_catalog(empty)
+
+
+def test_a_catalog_of_an_older_floe_says_what_to_run(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("floe.catalog.migrate.known_revisions", lambda: [HEAD, "9998"])
+    with pytest.raises(CatalogOutdatedError, match=f"revision {HEAD}.*needs revision 9998"):
+        check_catalog(catalog)
+
+
+def test_a_catalog_of_a_newer_floe_is_left_alone(catalog: Catalog) -> None:
+    set_revision(catalog, "9999")
+    with pytest.raises(CatalogTooNewError, match="revision 9999"):
+        check_catalog(catalog)
+    with pytest.raises(CatalogTooNewError):
+        open_ready_catalog(str(catalog.engine.url))
+
+
+def test_an_embedded_catalog_makes_itself_ready(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'state' / 'catalog.db'}"
+    for _ in ("made", "opened again"):
+        catalog = open_ready_catalog(url)
+        check_catalog(catalog)
+        catalog.close()
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("catalog_url", ["postgresql"], indirect=True)
+def test_a_server_is_upgraded_by_its_operators_only(catalog_url: str, empty: Catalog) -> None:
+    with pytest.raises(CatalogOutdatedError):
+        open_ready_catalog(catalog_url)
+    upgrade_catalog(empty)
+    open_ready_catalog(catalog_url).close()
+
+
+def test_the_printed_sql_makes_the_same_catalog(empty: Catalog) -> None:
+    script = ddl(empty.store.name)
+    with empty.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        run = driver.executescript if empty.store.name == "sqlite" else driver.execute
+        run(script)
+    check_catalog(empty)
+    assert set(Table.metadata.tables) < tables(empty)
+
+
+def test_sql_for_an_unknown_dialect_names_the_known_ones() -> None:
+    with pytest.raises(UnknownDialectError, match="sqlite, postgresql, db2"):
+        ddl("oracle")
+
+
+def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
+    with pytest.raises(CatalogUnreachableError, match=r"ada:\*\*\*@127.0.0.1:1/c.*Check that"):
+        open_ready_catalog("postgresql+psycopg://ada:secret@127.0.0.1:1/c")
+
+
+def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CatalogUnreachableError, match=r"Not a directory|File exists"):
+        open_ready_catalog(f"sqlite:///{tmp_path / 'file' / 'catalog.db'}")
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_text("These are not the tables you are looking for." * 100)
+    with pytest.raises(CatalogUnreachableError, match="not a database"):
+        open_ready_catalog(f"sqlite:///{tmp_path / 'catalog.db'}")

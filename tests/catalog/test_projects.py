@@ -1,0 +1,230 @@
+"""Registering a project makes the catalog agree with it, and touches nothing else."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from floe.catalog.changes import list_changes
+from floe.catalog.checks import list_checks
+from floe.catalog.database import Catalog
+from floe.catalog.datasets import (
+    ACTIVE,
+    DEPRECATED,
+    DRAFT,
+    create_dataset,
+    find_dataset,
+    list_dataset_events,
+    list_tags,
+)
+from floe.catalog.edges import list_consumers, list_producers
+from floe.catalog.errors import OwnedElsewhereError, WriterConflictError
+from floe.catalog.processes import find_process, get_contract
+from floe.catalog.projects import register_project
+from floe.catalog.schemas import list_columns
+from floe.catalog.slas import describe_sla
+from floe.catalog.tables import Dataset, Sla
+from floe.spec import ProjectSpec
+
+RISK: dict[str, Any] = {
+    "name": "credit-risk",
+    "timezone": "Europe/London",
+    "datasets": {
+        "market.fx_rates": {
+            "format": "csv",
+            "location": "landing/fx/{business_date}/*.csv",
+            "manifest": {"kind": "json", "checksum": "sha256"},
+            "category": "market",
+            "tags": ["feed", "daily"],
+            "owner": {"team": "Market Data", "email": "market-data@example.com"},
+            "sla": {"due": "06:30", "calendar": "TARGET", "day_offset": 1},
+        },
+        "credit.exposure": {
+            "schema": [{"name": "exposure", "type": "decimal(18,2)", "nullable": False}],
+            "checks": [{"name": "no_negative", "sql": "select 1", "expect": "= 0"}],
+        },
+    },
+    "processes": {
+        "credit.exposure_daily": {
+            "inputs": {"fx": "market.fx_rates"},
+            "outputs": {"exposure": "credit.exposure"},
+            "sql": "select 1",
+            "trigger": "dataset",
+            "sla": {"max_duration": "20m"},
+        }
+    },
+}
+
+
+def declare(**changes: Any) -> ProjectSpec:
+    return ProjectSpec.model_validate({**RISK, **changes})
+
+
+def register(catalog: Catalog, spec: ProjectSpec) -> list[str]:
+    with catalog.writing() as session:
+        report = register_project(session, spec, lake="lake", actor="ann")
+        return [str(line) for line in report.lines]
+
+
+def test_a_new_project_is_registered_with_all_that_it_declares(catalog: Catalog) -> None:
+    assert register(catalog, declare()) == [
+        "created dataset market.fx_rates",
+        "created dataset credit.exposure",
+        "created process credit.exposure_daily",
+        "added 2 edges",
+    ]
+    with catalog.reading() as session:
+        rates = find_dataset(session, "market.fx_rates")
+        assert (rates.full_name, rates.default_format) == ("lake/market.fx_rates", "CSV")
+        assert (rates.owner_team, rates.category) == ("Market Data", "market")
+        assert (rates.status, rates.needs_validation) == (ACTIVE, True)
+        assert list_tags(session, rates.dataset_id) == ["daily", "feed"]
+        assert describe_sla(session, rates.default_sla_id) == (
+            "by 06:30 Europe/London, 1 day later, on TARGET days"
+        )
+        exposure = find_dataset(session, "credit.exposure")
+        assert [column.name for column in list_columns(session, exposure.schema_hash)] == [
+            "exposure"
+        ]
+        assert [check.name for check in list_checks(session, exposure.dataset_id)] == [
+            "no_negative"
+        ]
+        process = find_process(session, "floe/credit-risk/credit.exposure_daily")
+        assert (process.technology, process.trigger_mode) == ("SPARK_SQL", "DATASET")
+        assert describe_sla(session, process.sla_id) == "within 20m"
+        contract = get_contract(session, process.process_id)
+        assert contract.inputs == ("lake/market.fx_rates",)
+        assert contract.outputs == ("lake/credit.exposure",)
+
+
+def test_registering_again_changes_nothing(catalog: Catalog) -> None:
+    register(catalog, declare())
+    with catalog.reading() as session:
+        events = session.scalar(select(func.count()).select_from(Dataset))
+        log = len(list_changes(session, 0))
+    assert register(catalog, declare()) == []
+    with catalog.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Dataset)) == events
+        assert len(list_changes(session, 0)) == log
+
+
+def test_a_change_is_told_by_its_fields(catalog: Catalog) -> None:
+    register(catalog, declare())
+    rates = {**RISK["datasets"]["market.fx_rates"], "category": "rates", "tags": ["feed"]}
+    rates["sla"] = {"due": "07:00"}
+    datasets = {**RISK["datasets"], "market.fx_rates": rates}
+    (line,) = register(catalog, declare(datasets=datasets))
+    assert line.startswith("updated dataset market.fx_rates (category, ")
+    assert line.endswith("tags)")
+    with catalog.reading() as session:
+        rates_row = find_dataset(session, "market.fx_rates")
+        assert list_tags(session, rates_row.dataset_id) == ["feed"]
+        assert list_dataset_events(session, rates_row.dataset_id)[0].event_type == "UPDATED"
+        promise = session.get_one(Sla, rates_row.default_sla_id)
+        assert (promise.due, promise.calendar) == ("07:00", None)
+
+
+def test_what_vanished_is_deprecated_and_comes_back_as_it_was(catalog: Catalog) -> None:
+    register(catalog, declare())
+    gone = register(catalog, declare(datasets={}, processes={}))
+    assert sorted(gone) == [
+        "deprecated dataset credit.exposure",
+        "deprecated dataset market.fx_rates",
+        "deprecated process credit.exposure_daily",
+        "ended 2 edges",
+    ]
+    with catalog.reading() as session:
+        rates = find_dataset(session, "market.fx_rates")
+        assert rates.status == DEPRECATED
+        assert list_consumers(session, rates.dataset_id) == []
+    register(catalog, declare())
+    with catalog.reading() as session:
+        again = find_dataset(session, "market.fx_rates")
+        assert (again.dataset_id, again.status) == (rates.dataset_id, ACTIVE)
+        assert len(list_consumers(session, rates.dataset_id)) == 1
+
+
+def test_a_check_that_vanished_is_no_longer_in_force(catalog: Catalog) -> None:
+    register(catalog, declare())
+    exposure = {**RISK["datasets"]["credit.exposure"], "checks": []}
+    datasets = {**RISK["datasets"], "credit.exposure": exposure}
+    (line,) = register(catalog, declare(datasets=datasets))
+    assert "checks" in line
+    with catalog.reading() as session:
+        dataset = find_dataset(session, "credit.exposure")
+        assert list_checks(session, dataset.dataset_id) == []
+
+
+def test_renamed_datasets_and_processes_keep_their_numbers(catalog: Catalog) -> None:
+    register(catalog, declare())
+    with catalog.reading() as session:
+        before = find_dataset(session, "credit.exposure").dataset_id
+        process = find_process(session, "credit.exposure_daily").process_id
+    spec = declare(
+        datasets={
+            "market.fx_rates": RISK["datasets"]["market.fx_rates"],
+            "credit.ead": {
+                **RISK["datasets"]["credit.exposure"],
+                "renamed_from": "credit.exposure",
+            },
+        },
+        processes={
+            "credit.ead_daily": {
+                **RISK["processes"]["credit.exposure_daily"],
+                "outputs": {"ead": "credit.ead"},
+                "renamed_from": "credit.exposure_daily",
+            }
+        },
+    )
+    register(catalog, spec)
+    with catalog.reading() as session:
+        renamed = find_dataset(session, "credit.ead")
+        assert (renamed.dataset_id, renamed.status) == (before, ACTIVE)
+        assert find_dataset(session, "credit.exposure").dataset_id == before
+        assert find_process(session, "credit.ead_daily").process_id == process
+        writers = list_producers(session, before)
+        assert [one.process_key for one in writers] == ["floe/credit-risk/credit.ead_daily"]
+    assert register(catalog, spec) == []
+
+
+def test_another_projects_dataset_cannot_be_declared(catalog: Catalog) -> None:
+    register(catalog, declare())
+    with pytest.raises(OwnedElsewhereError, match="belongs to project 'credit-risk'"):
+        register(catalog, declare(name="market-risk", processes={}))
+
+
+def test_a_failed_registration_leaves_nothing_behind(catalog: Catalog) -> None:
+    register(catalog, declare())
+    with pytest.raises(OwnedElsewhereError):
+        register(
+            catalog,
+            declare(name="other", datasets={"a.new": {}, **RISK["datasets"]}, processes={}),
+        )
+    with catalog.reading() as session:
+        assert session.scalar(select(Dataset).where(Dataset.name == "a.new")) is None
+
+
+def test_a_dataset_seen_before_it_was_declared_is_adopted(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        seen = create_dataset(session, "lake", "credit.exposure", status=DRAFT).dataset_id
+    register(catalog, declare())
+    with catalog.reading() as session:
+        adopted = find_dataset(session, "credit.exposure")
+        assert (adopted.dataset_id, adopted.status) == (seen, ACTIVE)
+        assert adopted.project_id is not None
+
+
+def test_a_second_declared_writer_of_another_project_is_refused(catalog: Catalog) -> None:
+    register(catalog, declare())
+    writer = {"outputs": {"x": "credit.exposure"}, "sql": "select 1"}
+    spec = declare(name="other", datasets={}, processes={"other.writer": writer})
+    with pytest.raises(WriterConflictError, match="'writers: many'"):
+        register(catalog, spec)
+
+
+def test_a_dataset_declared_nowhere_is_noted_as_a_draft(catalog: Catalog) -> None:
+    reader = {"inputs": {"x": "hr.staff"}, "outputs": {"y": "hr.count"}, "sql": "select 1"}
+    lines = register(catalog, declare(datasets={"hr.count": {}}, processes={"hr.counting": reader}))
+    assert "noted dataset hr.staff (used here, declared nowhere yet)" in lines
+    with catalog.reading() as session:
+        assert find_dataset(session, "hr.staff").status == DRAFT

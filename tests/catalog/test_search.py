@@ -1,0 +1,265 @@
+"""Search: words are found wherever they stand, hits in the name come first, typing is forgiven."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy.orm import Session
+
+from floe.catalog.database import Catalog
+from floe.catalog.near_names import rank_names, suggest_datasets
+from floe.catalog.schemas import Column, store_schemas
+from floe.catalog.search import (
+    CursorError,
+    SearchFilters,
+    SearchPage,
+    index_datasets,
+    reindex_datasets,
+    search_datasets,
+)
+from floe.catalog.tables import Dataset, DatasetAlias, DatasetTag, Project
+from floe.catalog.words import index_words, split_words
+from tests.catalog.graph import NOON, dataset
+
+
+def add(session: Session, name: str, tags: tuple[str, ...] = (), **values: object) -> int:
+    """Add a dataset that can be found."""
+    number = dataset(session, name, **values)
+    session.add_all(DatasetTag(dataset_id=number, tag=tag) for tag in tags)
+    index_datasets(session, [number])
+    return number
+
+
+def names(page: SearchPage) -> list[str]:
+    return [hit.name for hit in page.hits]
+
+
+def fill(session: Session) -> None:
+    """A small catalog of a bank."""
+    (schema,) = store_schemas(
+        session, [[Column("client_id", "BIGINT"), Column("notional", "DOUBLE")]]
+    )
+    add(
+        session,
+        "credit.trades",
+        ("regulatory", "daily"),
+        description="All open trades of the night, one row per deal.",
+        category="credit",
+        owner_team="Credit Risk",
+        owner_email="credit-risk@example.com",
+        default_format="ICEBERG",
+        schema_hash=schema,
+    )
+    add(session, "credit.exposure", ("daily",), category="credit", owner_team="Credit Risk")
+    add(session, "bronze.raw_customers", default_format="CSV", owner_team="Customer Data")
+    add(session, "silver.customers", description="Clean customers.", owner_team="Customer Data")
+    add(session, "marketing.mailing", description="Customers who want mail. Customers only.")
+
+
+def test_words_are_found_in_names_descriptions_owners_tags_and_columns(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        for text in ("trades", "one row", "risk@example", "regulatory", "notional", "client id"):
+            assert "credit.trades" in names(search_datasets(session, text)), text
+
+
+def test_every_word_has_to_be_there_and_the_last_may_be_unfinished(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        assert names(search_datasets(session, "credit expo")) == ["credit.exposure"]
+        assert names(search_datasets(session, "expo credit")) == []
+        assert names(search_datasets(session, "credit customers")) == []
+
+
+def test_hits_in_the_name_come_before_all_others(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        add(session, "ops.letters", ("customers", "customers-list"), owner_team="Customers")
+        found = names(search_datasets(session, "custom"))
+    assert set(found[:2]) == {"bronze.raw_customers", "silver.customers"}
+    assert len(found) == 4
+
+
+def test_a_name_typed_in_full_is_the_first_hit(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        columns = [Column(f"column_{n}", "INT") for n in range(50)]
+        (wide,) = store_schemas(session, [columns])
+        add(session, "credit.exposure", schema_hash=wide)
+        add(session, "credit.exposure_daily")
+        assert names(search_datasets(session, "credit.exposure"))[0] == "credit.exposure"
+
+
+def test_camel_case_and_accents_are_found_either_way(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        add(session, "crm.CustomerKYCStatus", description="Größe und Façade")
+        for text in ("customer kyc", "customerkyc", "KYCStatus", "grosse", "facade", "FAÇADE"):
+            assert names(search_datasets(session, text)) == ["crm.CustomerKYCStatus"], text
+
+
+def test_an_old_name_still_finds_its_dataset(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        number = dataset(session, "market.fx_rates")
+        session.add(
+            DatasetAlias(namespace="s3", name="landing/forex", dataset_id=number, created_at=NOON)
+        )
+        index_datasets(session, [number])
+        assert names(search_datasets(session, "forex")) == ["market.fx_rates"]
+
+
+def test_what_changed_is_found_by_its_new_words_only(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        number = add(session, "market.fx", description="spot")
+        session.get_one(Dataset, number).description = "forward"
+        index_datasets(session, [number])
+        assert names(search_datasets(session, "forward")) == ["market.fx"]
+        assert names(search_datasets(session, "spot")) == []
+
+
+def test_a_whole_catalog_can_be_indexed_anew(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        dataset(session, "market.fx_rates")
+        assert names(search_datasets(session, "market")) == []
+        assert reindex_datasets(session) == 1
+        assert names(search_datasets(session, "market")) == ["market.fx_rates"]
+
+
+def test_facets_count_all_hits_and_not_only_the_page(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        page = search_datasets(session, "credit", limit=1)
+    assert len(page.hits) == 1
+    assert page.total == 2
+    assert {
+        name: [(one.value, one.count) for one in page.facets[name]] for name in page.facets
+    } == {
+        "category": [("credit", 2)],
+        "team": [("Credit Risk", 2)],
+        "format": [("ICEBERG", 1)],
+        "status": [("ACTIVE", 2)],
+        "tag": [("daily", 2), ("regulatory", 1)],
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (SearchFilters(category="credit"), ["credit.exposure", "credit.trades"]),
+        (SearchFilters(team="Customer Data"), ["bronze.raw_customers", "silver.customers"]),
+        (SearchFilters(format="CSV"), ["bronze.raw_customers"]),
+        (SearchFilters(tag="daily", format="ICEBERG"), ["credit.trades"]),
+        (SearchFilters(status="DEPRECATED"), []),
+        (SearchFilters(project="risk"), []),
+    ],
+)
+def test_filters_narrow_down_lists_and_searches_and_their_facets(
+    catalog: Catalog, filters: SearchFilters, expected: list[str]
+) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        listed = search_datasets(session, filters=filters)
+        assert names(listed) == expected
+        assert listed.total == len(expected)
+        found = search_datasets(session, "c", filters=filters)
+        assert sorted(names(found)) == [name for name in expected if "c" in name]
+
+
+def test_a_project_filter_takes_the_projects_name(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        project = Project(name="risk", timezone="UTC", content_hash="", created_at=NOON)
+        session.add(project)
+        session.flush()
+        add(session, "credit.exposure", project_id=project.project_id)
+        add(session, "market.fx_rates")
+        page = search_datasets(session, filters=SearchFilters(project="risk"))
+        assert names(page) == ["credit.exposure"]
+
+
+@pytest.mark.parametrize("text", ["", "daily"])
+def test_pages_together_hold_every_hit_once(catalog: Catalog, text: str) -> None:
+    with catalog.writing() as session:
+        for number in range(7):
+            # The same name in two namespaces: a page may end between them.
+            space = f"lake{number % 2}"
+            name = f"daily.t{number // 2}"
+            full_name = f"{space}/{name}"
+            add(session, name, namespace=space, full_name=full_name)
+        seen: list[str] = []
+        cursor = None
+        while True:
+            page = search_datasets(session, text, limit=2, cursor=cursor)
+            seen += [hit.full_name for hit in page.hits]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert len(seen) == 7
+        assert len(set(seen)) == 7
+
+
+@pytest.mark.parametrize("cursor", ["", "no such thing", "bnVsbA", "Wy0xXQ", "WzFd", "ÿ", "A"])
+@pytest.mark.parametrize("text", ["", "credit"])
+def test_a_strange_cursor_is_refused_with_a_reason(
+    catalog: Catalog, cursor: str, text: str
+) -> None:
+    if (text, cursor) == ("credit", "WzFd"):
+        return  # [1] is where the second hit of a search begins
+    with catalog.reading() as session, pytest.raises(CursorError, match="next_cursor"):
+        search_datasets(session, text, cursor=cursor)
+
+
+def test_a_search_without_a_hit_suggests_near_names(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        assert search_datasets(session, "raw_custmers").suggestions == ["bronze.raw_customers"]
+        assert "credit.exposure" in search_datasets(session, "expsoure").suggestions
+        assert search_datasets(session, "zzz qqq").suggestions == []
+        assert search_datasets(session, "customers").suggestions == []
+
+
+def test_near_names_are_ranked_by_what_they_share() -> None:
+    known = ["market.fx_rates", "market.fx_rates_eod", "credit.trades", "market.rates"]
+    assert rank_names("market.fx_rate", known)[0] == "market.fx_rates"
+    assert rank_names("fxrates", ["credit.trades"]) == []
+    assert rank_names("", known) == []
+
+
+def test_near_names_are_found_for_short_and_for_very_long_texts(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        add(session, "fx.spot")
+        assert suggest_datasets(session, "spt") == ["fx.spot"]
+        assert suggest_datasets(session, "%_\\") == []
+        assert suggest_datasets(session, "raw_custmers" + " and more of it" * 200) == []
+
+
+def test_text_without_a_word_finds_nothing_and_no_text_lists_all(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fill(session)
+        assert search_datasets(session, "%!'\"").hits == []
+        assert len(search_datasets(session, "  ").hits) == 5
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    text=st.text(max_size=40) | st.sampled_from(["a AND b", "NEAR(a b)", "a*", '"', "a:b", "-a"])
+)
+def test_no_text_is_too_strange_to_search_for(catalog: Catalog, text: str) -> None:
+    with catalog.reading() as session:
+        search_datasets(session, text)
+
+
+def test_words_are_cut_at_signs_and_at_camel_case() -> None:
+    assert split_words("s3://Raw-Data/fxRates_EOD.csv") == [
+        "s3",
+        "raw",
+        "data",
+        "fx",
+        "rates",
+        "eod",
+        "csv",
+    ]
+    assert split_words("HTTPServer2Log") == ["http", "server2", "log"]
+    assert split_words("") == []
+    assert index_words("fxRates eod") == ["fx", "rates", "fxrates", "eod"]

@@ -1,0 +1,70 @@
+"""`floe catalog`: upgrade, check, ddl and stats, as a user types them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from floe.catalog.database import open_catalog
+from floe.catalog.migrate import CatalogOutdatedError, UnknownDialectError, known_revisions
+from floe.cli.catalog import app
+
+HEAD = known_revisions()[-1]
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An embedded catalog that commands find by the environment."""
+    url = f"sqlite:///{tmp_path / 'catalog.db'}"
+    monkeypatch.setenv("FLOE_CATALOG_URL", url)
+    return url
+
+
+def floe_catalog(*arguments: str) -> str:
+    return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+
+
+def test_upgrade_says_what_it_did(url: str) -> None:
+    assert floe_catalog("upgrade") == f"The catalog went from revision none to {HEAD}.\n"
+    assert floe_catalog("upgrade") == f"The catalog is at revision {HEAD} already.\n"
+
+
+def test_check_fails_until_the_catalog_is_upgraded(url: str) -> None:
+    with pytest.raises(CatalogOutdatedError, match="floe catalog upgrade"):
+        floe_catalog("check")
+    floe_catalog("upgrade")
+    assert floe_catalog("check") == f"The catalog is at revision {HEAD}, as it should be.\n"
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "db2"])
+def test_ddl_prints_sql_that_is_not_wrapped(dialect: str) -> None:
+    written = floe_catalog("ddl", "--dialect", dialect)
+    assert "CREATE VIEW dataset_version_schema (schema_id, dataset_version_id," in written
+    assert f"VALUES ('{HEAD}')" in written
+
+
+def test_ddl_refuses_a_dialect_it_does_not_know() -> None:
+    with pytest.raises(UnknownDialectError):
+        floe_catalog("ddl", "--dialect", "oracle")
+
+
+def test_stats_counts_each_noun(url: str) -> None:
+    counts = json.loads(floe_catalog("stats", "--json"))
+    assert counts["datasets"] == counts["versions"] == counts["changes"] == 0
+    assert "datasets" in floe_catalog("stats")
+
+
+def test_stats_follows_what_is_written(url: str) -> None:
+    floe_catalog("upgrade")
+    catalog = open_catalog(url)
+    with catalog.engine.connect() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO dataset_schema VALUES ('h', 0, 'a', 'int', 'Y', '')"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO dataset_schema VALUES ('h', 1, 'b', 'int', 'Y', '')"
+        )
+        connection.commit()
+    catalog.close()
+    assert json.loads(floe_catalog("stats", "--json"))["schemas"] == 1

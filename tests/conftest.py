@@ -1,0 +1,74 @@
+"""What every test may ask for: an empty catalog on each store, and the servers behind it."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from floe.catalog.database import Catalog, open_catalog
+from floe.catalog.migrate import upgrade_catalog
+from tools.postgresql import PostgresqlServer
+
+STORES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """A PostgreSQL server for the whole test session. Nothing here has to survive a power cut."""
+    settings = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+    with PostgresqlServer(settings) as server:
+        yield server
+
+
+@pytest.fixture(params=STORES)
+def catalog_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database: the same test runs on SQLite and on PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'catalog.db'}"
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    name = f"test_{uuid.uuid4().hex}"
+    yield server.create_database(name)
+    server.drop_database(name)
+
+
+@pytest.fixture(params=STORES)
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    """An empty catalog with all its tables: a copy of one that was migrated once."""
+    if request.param == "sqlite":
+        copy = tmp_path / "catalog.db"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), copy)
+        catalog = open_catalog(f"sqlite:///{copy}")
+        yield catalog
+        catalog.close()
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    template: str = request.getfixturevalue("postgresql_template")
+    name = f"test_{uuid.uuid4().hex}"
+    catalog = open_catalog(server.create_database(name, template=template))
+    yield catalog
+    catalog.close()
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated catalog to copy."""
+    path = tmp_path_factory.mktemp("template") / "catalog.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql: PostgresqlServer) -> str:
+    """A migrated database to copy."""
+    _migrate(postgresql.create_database("template_catalog"))
+    return "template_catalog"
+
+
+def _migrate(url: str) -> None:
+    catalog = open_catalog(url)
+    upgrade_catalog(catalog)
+    catalog.close()

@@ -1,0 +1,104 @@
+"""Business calendars: built in, by country and exchange, and the project's own."""
+
+from datetime import date
+
+import pytest
+
+from floe.spec.calendars import (
+    CalendarSpec,
+    NoBusinessDayError,
+    UnknownCalendarError,
+    get_calendar,
+    is_built_in,
+)
+
+GOOD_FRIDAY, EASTER_MONDAY = date(2026, 4, 3), date(2026, 4, 6)
+
+
+def test_target_closes_over_easter() -> None:
+    target = get_calendar("TARGET")
+    assert not target.is_business_day(GOOD_FRIDAY)
+    assert target.next_business_day(date(2026, 4, 2)) == date(2026, 4, 7)
+    assert target.previous_business_day(date(2026, 4, 7)) == date(2026, 4, 2)
+
+
+def test_weekdays_know_no_holidays_and_every_day_no_weekend() -> None:
+    assert get_calendar("WEEKDAYS").is_business_day(GOOD_FRIDAY)
+    assert not get_calendar("WEEKDAYS").is_business_day(date(2026, 4, 4))
+    assert get_calendar("EVERY_DAY").is_business_day(date(2026, 4, 4))
+
+
+def test_shift_goes_by_business_days() -> None:
+    target = get_calendar("TARGET")
+    assert target.shift(date(2026, 4, 2), 2) == date(2026, 4, 8)
+    assert target.shift(date(2026, 4, 8), -2) == date(2026, 4, 2)
+    assert target.shift(date(2026, 4, 4), 0) == date(2026, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "holiday"),
+    [
+        ("NYSE", date(2026, 11, 26)),
+        ("XLON", EASTER_MONDAY),
+        ("DE", date(2026, 10, 3)),
+        ("DE-BY", date(2026, 1, 6)),
+        ("GB-ENG", date(2026, 8, 31)),
+    ],
+)
+def test_exchanges_countries_and_their_parts_are_known(name: str, holiday: date) -> None:
+    assert is_built_in(name)
+    assert not get_calendar(name).is_business_day(holiday)
+
+
+def test_weekend_follows_the_country() -> None:
+    friday, sunday = date(2026, 2, 6), date(2026, 2, 8)
+    saudi = get_calendar("SA")
+    assert not saudi.is_business_day(friday)
+    assert saudi.is_business_day(sunday)
+
+
+@pytest.mark.parametrize("name", ["TARGT", "XX", "DE-XX", "XX-YY", ""])
+def test_unknown_names_are_not_built_in(name: str) -> None:
+    assert not is_built_in(name)
+
+
+def test_unknown_calendar_suggests_the_one_that_was_meant() -> None:
+    with pytest.raises(UnknownCalendarError, match="Did you mean 'TARGET'"):
+        get_calendar("TARGT")
+
+
+def test_own_calendar_joins_adds_and_removes() -> None:
+    declared = {
+        "desk": CalendarSpec(
+            base=("TARGET", "NYSE"), add=(date(2026, 9, 2),), remove=(GOOD_FRIDAY,)
+        )
+    }
+    desk = get_calendar("desk", declared)
+    assert not desk.is_business_day(date(2026, 9, 2))
+    assert desk.is_business_day(GOOD_FRIDAY)
+    assert not desk.is_business_day(EASTER_MONDAY)
+    assert not desk.is_business_day(date(2026, 11, 26))
+
+
+def test_own_calendar_has_its_own_weekend() -> None:
+    declared = {"gulf": CalendarSpec(base=("WEEKDAYS",), weekend=("fri", "sat"))}
+    gulf = get_calendar("gulf", declared)
+    assert not gulf.is_business_day(date(2026, 2, 6))
+    assert gulf.is_business_day(date(2026, 2, 8))
+
+
+def test_own_calendar_builds_on_another_and_may_take_a_known_name() -> None:
+    declared = {
+        "TARGET": CalendarSpec(base=("TARGET",), add=(date(2026, 9, 2),)),
+        "desk": CalendarSpec(base=("TARGET",), add=(date(2026, 9, 3),)),
+    }
+    desk = get_calendar("desk", declared)
+    assert not desk.is_business_day(date(2026, 9, 2))
+    assert not desk.is_business_day(date(2026, 9, 3))
+
+
+def test_calendar_without_business_says_so() -> None:
+    week = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+    declared = {"never": CalendarSpec(weekend=week)}
+    with pytest.raises(NoBusinessDayError, match="'never' has no business day"):
+        get_calendar("never", declared).next_business_day(date(2026, 9, 1))

@@ -1,0 +1,1 @@
+"""What the Makefile, the tests and the benchmarks need around floe."""
