@@ -15,7 +15,7 @@ from benchmarks.result import Result
 from floe.settings import ProjectPaths
 from floe.spec import validate_project
 
-REPETITIONS = 5
+REPETITIONS = 8
 
 DATASET = """
   credit.exposure_{i}:

@@ -18,7 +18,7 @@ from floe.catalog.column_edges import (
 )
 from floe.catalog.column_lineage import ColumnLineage, ColumnNotFoundError, walk_columns
 from floe.catalog.database import Catalog
-from floe.catalog.tables import ColumnEdge, Dataset
+from floe.catalog.tables import ColumnEdge, ColumnSighting, Dataset
 from tests.catalog.graph import NOON, dataset, process
 
 HOUR = timedelta(hours=1)
@@ -108,7 +108,8 @@ def test_a_column_that_feeds_itself_ends_the_walk(catalog: Catalog) -> None:
     with catalog.writing() as session:
         case = Exposure(session)
         balance = ColumnRef(case.total, "balance")
-        observe_column_edges(session, [NewColumnEdge(balance, balance, case.sum)], NOON)
+        itself = NewColumnEdge(balance, balance, case.sum)
+        observe_column_edges(session, [itself], NOON + HOUR)
         found = walk_columns(session, row(session, case.total), "balance", depth=99)
     assert reached(found) == [("credit.total", "balance", 0)]
     assert len(found.edges) == 1
@@ -136,14 +137,31 @@ def test_a_known_column_without_lineage_is_its_own_answer(catalog: Catalog) -> N
     assert reached(found) == [("credit.trades", "notional", 0)]
 
 
-def test_column_edges_are_kept_once_with_their_first_and_last_sight(catalog: Catalog) -> None:
+def test_a_column_lineage_is_kept_once_with_its_first_and_last_sight(catalog: Catalog) -> None:
     with catalog.writing() as session:
         case = Exposure(session)
-        observe_column_edges(session, case.edges[:1], NOON + HOUR)
-        observe_column_edges(session, case.edges[:1], NOON - HOUR)
+        for moment in (NOON + HOUR, NOON - HOUR):
+            observe_column_edges(session, case.edges, moment)
         observe_column_edges(session, [], NOON)
         session.expire_all()
-        edges = list(session.scalars(select(ColumnEdge)))
-        assert len(edges) == 6
-        seen = {(edge.first_seen, edge.last_seen) for edge in edges}
-        assert seen == {(NOON, NOON), (NOON - HOUR, NOON + HOUR)}
+        assert len(list(session.scalars(select(ColumnEdge)))) == 6
+        sightings = session.scalars(select(ColumnSighting))
+        assert {(one.first_seen, one.last_seen) for one in sightings} == {
+            (NOON - HOUR, NOON + HOUR)
+        }
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_column_lineage_that_was_seen_last_holds(catalog: Catalog, late: bool) -> None:
+    with catalog.writing() as session:
+        case = Exposure(session)
+        changed = [
+            NewColumnEdge(ColumnRef(case.fx, "ccy"), ColumnRef(case.total, "amount"), case.sum)
+        ]
+        observe_column_edges(session, changed, NOON - HOUR if late else NOON + HOUR)
+        found = walk_columns(session, row(session, case.total), "amount", depth=1)
+    sources = {(one.dataset, one.column) for one in found.columns if one.depth}
+    if late:
+        assert sources == {("credit.exposure", "amount"), ("credit.exposure", "client")}
+    else:
+        assert sources == {("market.fx_rates", "ccy")}

@@ -10,8 +10,8 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
 from floe import clock
-from floe.catalog.database import Catalog, CatalogUrlError, open_catalog, store_of
-from floe.catalog.stores import UnknownStoreError
+from floe.catalog.database import Catalog, CatalogUrlError, open_catalog
+from floe.catalog.stores import UnknownStoreError, store_of
 from floe.catalog.tables import DatasetTag, Lease
 
 on_sqlite = pytest.mark.parametrize("catalog", ["sqlite"], indirect=True)

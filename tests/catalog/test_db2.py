@@ -12,9 +12,9 @@ import pytest
 from ibm_db_sa.ibm_db import DB2Dialect_ibm_db
 from sqlalchemy import select
 
-from floe.catalog.database import Catalog, open_catalog, store_of
+from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.migrate import check_catalog, ddl, downgrade_catalog, upgrade_catalog
-from floe.catalog.stores import SearchDocument, store_for
+from floe.catalog.stores import SearchDocument, store_for, store_of
 from floe.catalog.stores.db2 import Db2Store, adapt, merge_statement
 from floe.catalog.tables import Dataset, Lease, RunEvent, Table
 from floe.execution.java import find_java

@@ -1,5 +1,6 @@
 """Edges: declared and observed, ended and opened again, and where the two disagree."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import permutations
 
@@ -22,26 +23,16 @@ from floe.catalog.edges import (
     redeclare_edges,
     triggers,
 )
-from floe.catalog.tables import LineageEdge, ProcessRun
+from floe.catalog.runs import SUCCESS, start_run
+from floe.catalog.tables import LineageEdge
 from tests.catalog.graph import NOON, dataset, process
 
 HOUR = timedelta(hours=1)
 
 
 def finished_run(session: Session, process_id: int, end: datetime) -> None:
-    uuid = f"00000000-0000-0000-0000-{process_id:012d}"
-    session.add(
-        ProcessRun(
-            run_uuid=uuid,
-            process_id=process_id,
-            start_ts=end,
-            end_ts=end,
-            status="SUCCESS",
-            attempt=1,
-            historical=False,
-            created_at=end,
-        )
-    )
+    run = start_run(session, f"00000000-0000-0000-0000-{process_id:012d}", process_id)
+    run.status, run.start_ts, run.end_ts = SUCCESS, end, end
     session.flush()
 
 
@@ -74,6 +65,21 @@ def test_sightings_give_the_same_edge_in_whatever_order_they_come(catalog: Catal
         assert {(edge.first_seen, edge.last_seen) for edge in edges(session)} == {
             (NOON - HOUR, NOON + HOUR)
         }
+
+
+def test_sightings_that_come_at_the_same_time_lose_nothing(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        fx, job = dataset(session, "market.fx_rates"), process(session, "AUTOSYS/NIGHT/load_fx")
+
+    def report(hours: int) -> None:
+        with catalog.writing() as session:
+            observe_edges(session, [produces(job, fx)], NOON + hours * HOUR)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(report, (3, -2, 5, 0, 4, -3, 1, 2)))
+    with catalog.reading() as session:
+        (edge,) = edges(session)
+        assert (edge.first_seen, edge.last_seen) == (NOON - 3 * HOUR, NOON + 5 * HOUR)
 
 
 def test_a_declared_edge_that_vanished_ends_and_opens_again_when_it_returns(

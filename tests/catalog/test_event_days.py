@@ -8,7 +8,8 @@ from sqlalchemy import func, inspect, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from floe.catalog.database import Catalog, store_of
+from floe.catalog.database import Catalog
+from floe.catalog.stores import store_of
 from floe.catalog.tables import RunEvent
 
 MONDAY = date(2026, 9, 7)

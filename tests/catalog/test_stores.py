@@ -11,8 +11,8 @@ from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.orm import Session
 
 from floe.catalog import stores as store_module
-from floe.catalog.database import Catalog, store_of
-from floe.catalog.stores import SearchDocument, UnknownStoreError, store_for
+from floe.catalog.database import Catalog
+from floe.catalog.stores import SearchDocument, UnknownStoreError, store_for, store_of
 from floe.catalog.tables import Dataset, Lease, ProcessRun, Project, Table
 
 CATALOG = Path(store_module.__file__).parents[1]
@@ -117,6 +117,8 @@ def test_every_kind_of_column_survives_an_upsert(catalog: Catalog) -> None:
             "status": "STARTED",
             "attempt": 1,
             "historical": True,
+            "saw_success": False,
+            "saw_failure": True,
             "facets_json": {"name": "Zürich", "rows": [1, None]},
             "created_at": NOON,
         }

@@ -133,3 +133,27 @@ def test_empty_included_file_declares_nothing(find: Find) -> None:
 def test_anchors_have_a_home_in_included_files_too(find: Find) -> None:
     text = "x-risk: &risk {team: Credit Risk}\ncredit.exposure: {owner: *risk}\n"
     assert not find("name: x\ndatasets: [d.yaml]\n", {"d.yaml": text})
+
+
+def test_names_of_files_that_were_not_found_are_not_also_unknown(find: Find) -> None:
+    text = """
+        name: x
+        datasets:
+          include: [dataset/*.yaml]
+          credit.exposure: {format: parqet}
+        processes:
+          p: {inputs: {fx: market.fx_rates}, outputs: {e: credit.exposure}, sql: x}
+        """
+    findings = find(text, {"datasets/market.yaml": MARKET})
+    assert [finding.split(":")[1] for finding in findings] == ["4", "5"]
+
+
+def test_section_that_is_wrong_makes_its_names_unknown_but_not_wrong(find: Find) -> None:
+    text = """
+        name: x
+        orchestration:
+          jobs: nightly
+          schedules: {night: {job: nightly, cron_schedule: "@daily"}}
+        """
+    (finding,) = find(text)
+    assert "orchestration.jobs: must be a mapping" in finding

@@ -232,6 +232,7 @@ def test_reference_to_a_wrong_declaration_is_no_second_finding(find: Find) -> No
     [
         ("", "floe.yaml:1: the file is empty. Write key: value in it."),
         ("- a\n", "floe.yaml:1: the file must be a mapping of keys. Write key: value in it."),
+        ("{}\n", "floe.yaml:1: name: is missing. Add it."),
         ("version: '1'\n", "floe.yaml:1: name: is missing. Add it."),
         ("name: [x]\n", "floe.yaml:1: name: must be text, not a list. "
          "Write one value, not a list or a mapping."),
@@ -393,6 +394,11 @@ def test_plain_secret_is_a_finding_that_does_not_repeat_it(find: Find) -> None:
         ("name: x\norchestration: {jobs: {a: {tpye: batch, selection: ['*']}}}", "tpye"),
         ("name: x\ndatasets: {a.b: {}}\nprocesses: {p: {outptus: {o: a.b}, sql: x}}", "outptus"),
         ("name: x\ndatasets: {a.b: {}}\nprocesses: {p: {outputs: {o: a.b}, sqll: x}}", "sqll"),
+        (
+            "name: x\ndatasets: {a.b: {}}\n"
+            "processes: {p: {outputs: {o: a.b}, engine: python, functon: a.b}}",
+            "functon",
+        ),
         ("name: x\ngovernance: {require: [owner]}\ndatasets: {a.b: {ownr: {team: x}}}", "ownr"),
         (
             "name: x\ndatasets: {a.b: {kyes: [id]}}\nprocesses:\n"
@@ -410,3 +416,38 @@ def test_plain_secret_is_a_finding_that_does_not_repeat_it(find: Find) -> None:
 def test_mistyped_key_is_not_missing_too(find: Find, text: str, key: str) -> None:
     (finding,) = find(text)
     assert f"{key}: unknown key. Did you mean '" in finding
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("format: jdbc, options: [connection]", "options: must be a mapping, not a list"),
+        ("format: [csv], options: {delimiter: ';'}", "format: must be text, not a list"),
+        ("schema: [{name: id, type: bigin}], keys: [id]", "'bigin' is not a column type"),
+        ("schema: [{type: bigint}], keys: [id]", "schema[0].name: is missing"),
+        ("checks: [{kind: unique, columns: [{a: b}]}]", "columns[0]: must be text"),
+        ("checks: [{kind: range, column: a, max: 1, mni: 0}]", "mni: unknown key"),
+        ("checks: [{kind: row_count, min: few}]", "min: must be a whole number"),
+    ],
+)
+def test_what_follows_from_a_mistake_is_no_second_finding(
+    find: Find, body: str, message: str
+) -> None:
+    (finding,) = find(f"name: x\ndatasets: {{a.b: {{{body}}}}}")
+    assert message in finding
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("inputs: [a.b], sql: x, trigger: dataset", "inputs: must be a mapping, not a list"),
+        ("steps: [{name: a, sql: [x]}]", "sql: must be text, not a list"),
+    ],
+)
+def test_what_follows_from_a_mistake_in_a_process_is_no_second_finding(
+    find: Find, body: str, message: str
+) -> None:
+    (finding,) = find(
+        f"name: x\ndatasets: {{a.b: {{}}}}\nprocesses: {{p: {{outputs: {{o: a.b}}, {body}}}}}"
+    )
+    assert message in finding

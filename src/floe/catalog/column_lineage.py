@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from floe.catalog.column_edges import ColumnRef
-from floe.catalog.database import store_of
+from floe.catalog.column_edges import ColumnRef, is_current
 from floe.catalog.errors import NotFoundError
 from floe.catalog.schemas import list_columns
+from floe.catalog.stores import store_of
 from floe.catalog.tables import ColumnEdge, Dataset, Process
 
 Side = Literal["upstream", "downstream"]
@@ -122,7 +122,10 @@ def _linked_columns(session: Session, dataset_id: int, direction: Side) -> list[
     near_dataset, near_column = _near(direction)
     return list(
         session.scalars(
-            select(near_column).where(near_dataset == dataset_id).distinct().order_by(near_column)
+            select(near_column)
+            .where(near_dataset == dataset_id, is_current())
+            .distinct()
+            .order_by(near_column)
         )
     )
 
@@ -142,7 +145,10 @@ def _links_at(
             Process.process_key,
         )
         .join(Process, Process.process_id == at.process_id)
-        .where(store_of(session).among(near_dataset, sorted({ref.dataset_id for ref in frontier})))
+        .where(
+            store_of(session).among(near_dataset, sorted({ref.dataset_id for ref in frontier})),
+            is_current(),
+        )
     )
     names = {ref.column for ref in frontier}
     if len(names) <= MAX_NAMES:

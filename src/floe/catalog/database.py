@@ -10,10 +10,8 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session
 
 from floe.catalog.changes import write_pending_changes
-from floe.catalog.stores import Store, store_for, store_of
+from floe.catalog.stores import Store, store_for
 from floe.errors import FloeError
-
-__all__ = ["Catalog", "CatalogUnreachableError", "CatalogUrlError", "open_catalog", "store_of"]
 
 
 class CatalogUrlError(FloeError):

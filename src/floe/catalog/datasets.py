@@ -8,7 +8,9 @@ from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.errors import AmbiguousDatasetError, DatasetExistsError, DatasetNotFoundError
+from floe.catalog.near_names import suggest_datasets
 from floe.catalog.rows import apply_fields, number_of
+from floe.catalog.search.documents import index_datasets
 from floe.catalog.tables import Dataset, DatasetAlias, DatasetEvent, DatasetTag
 from floe.spec.identity import DatasetId
 
@@ -48,6 +50,7 @@ def create_dataset(
     session.add(dataset)
     session.flush()
     record_dataset_event(session, dataset.dataset_id, "REGISTERED", actor, {"status": status})
+    index_datasets(session, [dataset.dataset_id])
     return dataset
 
 
@@ -81,6 +84,7 @@ def update_dataset(
         record_dataset_event(
             session, dataset.dataset_id, "UPDATED", actor, {"changed": sorted(changed)}
         )
+        index_datasets(session, [dataset.dataset_id])
     return changed
 
 
@@ -120,6 +124,7 @@ def rename_dataset(
     record_dataset_event(
         session, dataset.dataset_id, "RENAMED", actor, {"from": before, "to": name}
     )
+    index_datasets(session, [dataset.dataset_id])
 
 
 def add_alias(session: Session, dataset_id: int, namespace: str, name: str) -> None:
@@ -166,7 +171,7 @@ def _find_number(session: Session, name: str) -> Dataset:
     number = number_of(name)
     dataset = None if number is None else session.get(Dataset, number)
     if dataset is None:
-        raise DatasetNotFoundError(name, known=session.scalars(select(Dataset.name)))
+        raise DatasetNotFoundError(name, near=suggest_datasets(session, name, limit=1))
     return dataset
 
 
@@ -203,6 +208,7 @@ def replace_tags(session: Session, dataset_id: int, tags: Iterable[str]) -> bool
         session.execute(
             insert(DatasetTag), [{"dataset_id": dataset_id, "tag": tag} for tag in added]
         )
+    index_datasets(session, [dataset_id])
     return True
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, exists, select, update
 from sqlalchemy.orm import Session
 
 from floe import clock
-from floe.catalog.database import store_of
+from floe.catalog.stores import store_of
 from floe.catalog.tables import LineageEdge, Process
 
 DATASET, PROCESS = "DATASET", "PROCESS"

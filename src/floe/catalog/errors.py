@@ -1,6 +1,6 @@
 """What can be wrong with a question to the catalog, and what to do then."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from floe.errors import FloeError
@@ -18,9 +18,9 @@ class NotFoundError(FloeError):
 class DatasetNotFoundError(NotFoundError):
     """A dataset was named that the catalog does not hold."""
 
-    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         self.name = name
-        hint = _hint(name, known, "List them with: floe datasets")
+        hint = f"Did you mean '{near[0]}'?" if near else "List them with: floe datasets"
         super().__init__(f"No dataset named '{name}' is registered. {hint}")
 
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from floe.catalog.database import store_of
 from floe.catalog.edges import DATASET, PROCESS, Node
 from floe.catalog.lineage import LineageNode, walk_lineage
+from floe.catalog.stores import store_of
 from floe.catalog.tables import Dataset, Process, Sla
 
 # Deep enough for any real chain: a walk ends where the graph does.

@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from floe import clock
-from floe.catalog.database import store_of
+from floe.catalog.stores import store_of
 from floe.catalog.tables import Lease
 
 

@@ -12,16 +12,15 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, Dialect, bindparam, or_, select
+from sqlalchemy import Connection, Dialect, bindparam, func, or_, select
 from sqlalchemy.orm import Session
 
-from floe.catalog.database import store_of
 from floe.catalog.datasets import find_dataset
 from floe.catalog.edges import DATASET, DECLARED, DERIVES, OBSERVED, PROCESS, Node
 from floe.catalog.errors import DatasetNotFoundError, ProcessNotFoundError
 from floe.catalog.prepared import PreparedSelect
 from floe.catalog.processes import find_process
-from floe.catalog.stores import Store
+from floe.catalog.stores import Store, store_of
 from floe.catalog.tables import Dataset, LineageEdge, Process
 from floe.catalog.types import UtcTime
 
@@ -306,10 +305,12 @@ def _edges_from(
 
 @lru_cache(maxsize=16)
 def _node_rows(store: Store, dialect: Dialect, node_type: str) -> PreparedSelect:
+    shown: tuple[Any, ...]
     if node_type == DATASET:
         of = Dataset.__table__.c
         shown = (of.dataset_id, of.name, of.full_name, of.status, of.owner_team, of.default_format)
     else:
         of = Process.__table__.c
-        shown = (of.process_id, of.name, of.process_key, of.status, of.team, of.technology)
+        name = func.coalesce(of.name, of.process_key)
+        shown = (of.process_id, name, of.process_key, of.status, of.team, of.technology)
     return PreparedSelect(select(*shown).where(store.among(shown[0], "ids")), dialect)

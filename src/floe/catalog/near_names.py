@@ -10,7 +10,7 @@ from floe.catalog.tables import Dataset
 from floe.catalog.words import split_words
 
 # So many pieces of the asked name are looked for in every name of the catalog.
-PIECES = 8
+PIECES = 12
 # A name has to hold this part of them to be looked at closely, and so many are.
 SHARED_PIECES = 0.3
 CANDIDATES = 200
@@ -34,9 +34,8 @@ def rank_names(text: str, names: Iterable[str], limit: int = 3) -> list[str]:
 
 def _candidates(session: Session, pieces: Sequence[str]) -> Sequence[str]:
     lowered = func.lower(Dataset.name)
-    held: Any = sum(
-        case((lowered.contains(piece, autoescape=True), 1), else_=0) for piece in pieces
-    )
+    # Letters and digits only, so that nothing in a piece means anything to LIKE.
+    held: Any = sum(case((lowered.like(f"%{piece}%"), 1), else_=0) for piece in pieces)
     counted = select(Dataset.name.label("name"), held.label("held")).subquery()
     least = max(1, round(SHARED_PIECES * len(pieces)))
     return session.scalars(
@@ -53,8 +52,8 @@ def _pieces(text: str) -> list[str]:
         for word in split_words(text)
         for start in range(max(1, len(word) - _size(word) + 1))
     )
-    every = -(-len(found) // PIECES) or 1
-    return list(found)[::every]
+    pieces, chosen = list(found), min(PIECES, len(found))
+    return [pieces[turn * len(pieces) // chosen] for turn in range(chosen)]
 
 
 def _size(word: str) -> int:

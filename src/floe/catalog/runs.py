@@ -42,6 +42,8 @@ def start_run(
         process_id=process_id,
         status=STARTED,
         start_ts=moment,
+        saw_success=False,
+        saw_failure=False,
         created_at=moment,
         **values,
     )
@@ -57,6 +59,7 @@ def finish_run(session: Session, run: ProcessRun, status: str) -> None:
     if run.status in ENDED:
         return
     run.status, run.end_ts = status, clock.now()
+    run.saw_success, run.saw_failure = status == SUCCESS, status != SUCCESS
 
 
 def get_run(session: Session, run_uuid: str) -> ProcessRun:

@@ -3,13 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from floe.catalog.database import store_of
+from floe.catalog.stores import store_of
 from floe.catalog.tables import DatasetSchema
 
 
@@ -45,8 +45,11 @@ class SchemaDiff:
 
 def hash_schema(columns: Sequence[Column]) -> str:
     """Return the key under which these columns are stored."""
-    text = json.dumps([asdict(column) for column in columns], sort_keys=True, default=dict)
-    return hashlib.sha256(text.encode()).hexdigest()
+    values = [
+        (column.name, column.type, column.nullable, column.metadata and dict(column.metadata))
+        for column in columns
+    ]
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def store_schemas(session: Session, schemas: Sequence[Sequence[Column]]) -> list[str]:

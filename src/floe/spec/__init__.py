@@ -13,6 +13,21 @@ from floe.spec.compiler import (
 )
 from floe.spec.datasets import Column, DatasetSpec
 from floe.spec.findings import Finding, SpecError
+from floe.spec.identity import (
+    DatasetId,
+    ProcessId,
+    autosys_process,
+    business_date_of_key,
+    dagster_key,
+    dataset_of_dagster_key,
+    dbt_process,
+    default_business_date,
+    floe_process,
+    parse_version_tag,
+    process_of_key,
+    run_id,
+    version_tag,
+)
 from floe.spec.loader import (
     LoadedProject,
     Validation,
@@ -26,6 +41,7 @@ from floe.spec.project import ProjectSpec
 from floe.spec.promises import LegalHold, Owner, Retention, Sla
 from floe.spec.secrets import SecretRef
 from floe.spec.sql_files import read_sql
+from floe.spec.values import format_duration
 
 __all__ = [
     "AnyCheck",
@@ -34,6 +50,7 @@ __all__ = [
     "Column",
     "Compiled",
     "CompiledFileError",
+    "DatasetId",
     "DatasetSpec",
     "Finding",
     "Input",
@@ -42,6 +59,7 @@ __all__ = [
     "Output",
     "Owner",
     "PlatformSpec",
+    "ProcessId",
     "ProcessSpec",
     "ProjectSpec",
     "Retention",
@@ -52,13 +70,25 @@ __all__ = [
     "Staleness",
     "Step",
     "Validation",
+    "autosys_process",
+    "business_date_of_key",
     "compile_project",
+    "dagster_key",
+    "dataset_of_dagster_key",
+    "dbt_process",
+    "default_business_date",
     "find_stale",
+    "floe_process",
+    "format_duration",
     "get_calendar",
     "load_compiled",
     "load_platform",
     "load_project",
+    "parse_version_tag",
+    "process_of_key",
     "read_sql",
+    "run_id",
     "validate_project",
+    "version_tag",
     "write_compiled",
 ]

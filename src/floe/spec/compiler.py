@@ -185,6 +185,7 @@ class _CompiledDocument:
     tree: dict[str, Tree]
     variables: tuple[KeyPath, ...]
     places: Mapping[KeyPath, Place]
+    incomplete: tuple[KeyPath, ...] = ()
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "_CompiledDocument":

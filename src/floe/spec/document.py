@@ -1,6 +1,6 @@
 """A merged tree of floe.yaml (or platform.yaml) that knows the file and line of everything."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -42,6 +42,9 @@ class Located(Protocol):
     @property
     def variables(self) -> Sequence[KeyPath]: ...
 
+    @property
+    def incomplete(self) -> Collection[KeyPath]: ...
+
     def place(self, path: KeyPath, at_key: bool = False) -> Place: ...
 
 
@@ -53,8 +56,10 @@ class Document:
     sources: list[YamlSource]
     variables: list[KeyPath] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    complete: bool = True
-    """False when a file could not be read: then names may be missing that are declared."""
+    is_readable: bool = True
+    """False when the file itself is no mapping: then there is nothing to examine."""
+    incomplete: set[KeyPath] = field(default_factory=set)
+    """Sections of which a file is missing or could not be read: they may declare more."""
     origins: dict[KeyPath, Origin] = field(default_factory=dict)
 
     def place(self, path: KeyPath, at_key: bool = False) -> Place:
@@ -82,7 +87,7 @@ def read_document(root: Path, file: Path) -> Document:
     if source.is_readable:
         document.origins[()] = Origin(source)
     if not isinstance(source.tree, dict):
-        document.complete = False
+        document.is_readable = False
         if source.is_readable:
             words = "is empty" if source.tree is None else "must be a mapping of keys"
             document.report(Problem((), f"the file {words}", "Write key: value in it."))

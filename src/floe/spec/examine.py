@@ -40,11 +40,13 @@ class Examination(Generic[Model]):
         return [locate(self.document, problem) for problem in problems]
 
     def judge(self, problems: Iterable[Problem]) -> list[Finding]:
-        """Say what rules found wrong with the model, unless it rests on what is not known yet."""
+        """Say what rules found wrong, unless it rests on what is wrong itself or not known yet."""
         findings = []
+        unsure = self.resolved.opaque | {problem.path for problem in self.shaped.problems}
+        incomplete = set(self.document.incomplete)
         for problem in problems:
             paths = [self.shaped.renumbering.original(p) for p in (problem.path, *problem.also)]
-            if not any(is_within(path, self.resolved.opaque) for path in paths):
+            if incomplete.isdisjoint(paths[1:]) and not any(is_within(p, unsure) for p in paths):
                 path = _written(self.tree, paths[0])
                 findings.append(locate(self.document, replace(problem, path=path)))
         return findings
@@ -64,8 +66,8 @@ def _written(tree: Tree, path: KeyPath) -> KeyPath:
     for length, step in enumerate(path):
         if isinstance(tree, dict):
             tree = tree.get(step, {})
-        elif isinstance(tree, list):
-            tree = tree[int(step)]
+        elif isinstance(tree, list) and isinstance(step, int):
+            tree = tree[step]
         else:
             return path[:length]
     return path

@@ -116,7 +116,7 @@ class _Section:
         self.document.sources.append(source)
         self.document.findings += source.findings
         if not source.is_readable:
-            self.document.complete = False
+            self.document.incomplete.add(self.path)
         elif isinstance(source.tree, dict):
             self._merge(source, merged)
         elif source.tree is not None:
@@ -150,4 +150,6 @@ class _Section:
         )
 
     def _report(self, path: KeyPath, message: str, hint: str) -> None:
+        """Say what is wrong with a pattern; what its files would declare stays unknown."""
+        self.document.incomplete.add(self.path)
         self.document.report(Problem(path, message, hint))

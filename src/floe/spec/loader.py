@@ -39,7 +39,7 @@ class Validation:
 def load_project(paths: ProjectPaths, environ: Environ | None = None) -> LoadedProject:
     """Load a project with the variables of the environment; raise all findings at once."""
     document = read_project(paths)
-    if not document.complete:
+    if not document.is_readable:
         raise SpecError(document.findings)
     spec = spec_of(document, paths.root, _environ(environ), document.findings)
     return LoadedProject(paths, spec)
@@ -68,10 +68,9 @@ def validate_project(paths: ProjectPaths, environ: Environ | None = None) -> Val
     document = read_project(paths)
     examination = examine(ProjectSpec, document, environ=None)
     findings = list(document.findings)
-    if document.tree:
-        findings += examination.findings()
-    if document.complete:
+    if document.is_readable:
         draft = Draft(examination.spec, examination.tree, paths.root)
+        findings += examination.findings()
         findings += examination.judge(check_project(draft))
         for file in _platform_files(paths, _environ(environ)):
             findings += _validate_platform(examination, draft, file)
@@ -82,7 +81,7 @@ def _validate_platform(
     project: Examination[ProjectSpec], draft: Draft, file: Path
 ) -> list[Finding]:
     document = read_document(draft.root, file)
-    if not document.complete:
+    if not document.is_readable:
         return document.findings
     platform = examine(PlatformSpec, document, environ=None)
     return [

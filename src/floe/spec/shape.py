@@ -4,6 +4,7 @@ Where parts of the tree are wrong they are taken out, until the rest is right: s
 references and the consistency of the rest are checked in the same go.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -64,12 +65,10 @@ def shape(
     except ValidationError as failure:
         errors = _explained(model, failure)
     surgeon = _Surgeon(tree, opaque, stand_ins)
-    meant = {(*one.problem.path[:-1], one.problem.meant) for one in errors if one.problem.meant}
     problems = tuple(
         replace(one.problem, path=surgeon.written(one.problem.path))
-        for one in errors
+        for one in _without_echoes(errors)
         if not surgeon.is_opaque(one.problem.path)
-        and not (one.details["type"] == "missing" and one.problem.path in meant)
     )
     for _ in range(_ROUNDS):
         surgeon.operate(errors)
@@ -89,6 +88,19 @@ class _Error:
 def _explained(model: type[SpecModel], failure: ValidationError) -> list[_Error]:
     errors = failure.errors(include_url=False)
     return [_Error(explain(model, error), error) for error in errors]
+
+
+def _without_echoes(errors: list[_Error]) -> Iterator[_Error]:
+    """Leave out what only follows from another error: one mistake is one finding.
+
+    A key is not missing when it was mistyped, nor a list empty when its items are wrong.
+    """
+    meant = {(*one.problem.path[:-1], one.problem.meant) for one in errors if one.problem.meant}
+    parents = {one.problem.path[:-1] for one in errors}
+    for error in errors:
+        kind, path = error.details["type"], error.problem.path
+        if not ((kind == "missing" and path in meant) or (kind == "too_short" and path in parents)):
+            yield error
 
 
 class _Surgeon:

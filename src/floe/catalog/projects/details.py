@@ -8,11 +8,11 @@ from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.checks import new_check
-from floe.catalog.database import store_of
 from floe.catalog.projects import declarations
 from floe.catalog.projects.reading import rows_by_name
 from floe.catalog.rows import apply_fields
 from floe.catalog.slas import SlaFields
+from floe.catalog.stores import store_of
 from floe.catalog.tables import DatasetTag, QualityCheckDef, Sla
 from floe.spec import AnyCheck
 

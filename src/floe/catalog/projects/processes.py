@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 
 from sqlalchemy import select
 
-from floe.catalog.database import store_of
 from floe.catalog.datasets import DRAFT, new_dataset
 from floe.catalog.edges import (
     DATASET,
@@ -23,6 +22,7 @@ from floe.catalog.projects.details import put_slas
 from floe.catalog.projects.reading import rows_by_name
 from floe.catalog.projects.scope import Scope
 from floe.catalog.rows import apply_fields
+from floe.catalog.stores import store_of
 from floe.catalog.tables import Dataset, LineageEdge, Process, Project
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from floe.catalog.database import store_of
-from floe.catalog.stores import SearchDocument, Store
+from floe.catalog.stores import SearchDocument, Store, store_of
 from floe.catalog.tables import Dataset, DatasetAlias, DatasetSchema, DatasetTag
 from floe.catalog.words import index_words
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, Subquery, and_, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from floe.catalog.database import store_of
 from floe.catalog.near_names import suggest_datasets
 from floe.catalog.rows import LARGEST_NUMBER
 from floe.catalog.search.documents import list_tags_of
 from floe.catalog.search.facets import FACETS, FacetCount, count_facets
+from floe.catalog.stores import store_of
 from floe.catalog.tables import Dataset, DatasetTag, Project
 from floe.catalog.words import split_words
 from floe.errors import FloeError

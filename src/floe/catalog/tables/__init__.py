@@ -12,22 +12,31 @@ from floe.catalog.tables.datasets import (
 )
 from floe.catalog.tables.events import Change, ChangeCursor, ChangeHead, ImportState, RunEvent
 from floe.catalog.tables.governance import (
+    AccessToken,
     AuditLog,
     DatasetRegistration,
     Lease,
     Principal,
     RoleGrant,
 )
-from floe.catalog.tables.lineage import ColumnEdge, LineageEdge
+from floe.catalog.tables.lineage import (
+    ColumnEdge,
+    ColumnSighting,
+    LineageEdge,
+    ObservedFacet,
+    SchemaSighting,
+)
 from floe.catalog.tables.processes import Process, ProcessRun, RunInput, RunStep
 from floe.catalog.tables.quality import QualityCheckDef, QualityCheckResult, Sla
 
 __all__ = [
+    "AccessToken",
     "AuditLog",
     "Change",
     "ChangeCursor",
     "ChangeHead",
     "ColumnEdge",
+    "ColumnSighting",
     "Dataset",
     "DatasetAlias",
     "DatasetEvent",
@@ -38,6 +47,7 @@ __all__ = [
     "ImportState",
     "Lease",
     "LineageEdge",
+    "ObservedFacet",
     "Principal",
     "Process",
     "ProcessRun",
@@ -48,6 +58,7 @@ __all__ = [
     "RunEvent",
     "RunInput",
     "RunStep",
+    "SchemaSighting",
     "Sla",
     "Table",
 ]

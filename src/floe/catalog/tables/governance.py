@@ -46,6 +46,27 @@ class Principal(Table):
     __table_args__ = (UniqueConstraint("name"),)
 
 
+class AccessToken(Table):
+    """A secret by which a principal is known. Only its hash is kept."""
+
+    __tablename__ = "access_token"
+
+    token_id: Mapped[RowId]
+    principal_id: Mapped[int] = mapped_column(ForeignKey("principal.principal_id"))
+    token_hash: Mapped[str] = mapped_column(String(64))
+    token_start: Mapped[Short]
+    scopes: Mapped[LongName]
+    created_at: Mapped[Moment]
+    expires_at: Mapped[Moment | None]
+    last_used_at: Mapped[Moment | None]
+    revoked_at: Mapped[Moment | None]
+
+    __table_args__ = (
+        UniqueConstraint("token_hash"),
+        Index("idx_access_token_principal", "principal_id"),
+    )
+
+
 class RoleGrant(Table):
     """A role that a principal has, everywhere (empty scope) or within one scope."""
 

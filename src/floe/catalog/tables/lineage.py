@@ -3,7 +3,7 @@
 from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from floe.catalog.tables.base import Moment, Name, RowId, Short, Table
+from floe.catalog.tables.base import Moment, Name, RowId, SchemaHash, Short, Table
 from floe.catalog.types import Identifier
 
 
@@ -42,7 +42,7 @@ class LineageEdge(Table):
 
 
 class ColumnEdge(Table):
-    """A column that feeds another, through a process."""
+    """A column that feeds another, through a process, as one distinct column lineage has it."""
 
     __tablename__ = "column_edge"
 
@@ -53,8 +53,7 @@ class ColumnEdge(Table):
     target_column: Mapped[Name]
     process_id: Mapped[int] = mapped_column(ForeignKey("process.process_id"))
     kind: Mapped[Short]
-    first_seen: Mapped[Moment]
-    last_seen: Mapped[Moment]
+    lineage_hash: Mapped[SchemaHash]
 
     __table_args__ = (
         UniqueConstraint(
@@ -64,8 +63,47 @@ class ColumnEdge(Table):
             "source_column",
             "process_id",
             "kind",
+            "lineage_hash",
             name="uq_column_edge",
         ),
         Index("idx_column_edge_source", "source_dataset_id", "source_column"),
-        Index("idx_column_edge_process", "process_id"),
+        Index("idx_column_edge_lineage", "process_id", "target_dataset_id"),
     )
+
+
+class ColumnSighting(Table):
+    """When a process was seen to fill a dataset by this column lineage. The newest one holds."""
+
+    __tablename__ = "column_sighting"
+
+    process_id: Mapped[int] = mapped_column(ForeignKey("process.process_id"), primary_key=True)
+    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"), primary_key=True)
+    lineage_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    first_seen: Mapped[Moment]
+    last_seen: Mapped[Moment]
+
+    __table_args__ = (Index("idx_column_sighting_dataset", "dataset_id"),)
+
+
+class SchemaSighting(Table):
+    """When a dataset was seen with a schema: its schema history."""
+
+    __tablename__ = "schema_sighting"
+
+    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"), primary_key=True)
+    schema_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    first_seen: Mapped[Moment]
+    last_seen: Mapped[Moment]
+
+
+class ObservedFacet(Table):
+    """The newest facet of a kind that events gave a dataset or a process."""
+
+    __tablename__ = "observed_facet"
+
+    owner_type: Mapped[str] = mapped_column(String(20), primary_key=True)
+    owner_id: Mapped[int] = mapped_column(Identifier, primary_key=True, autoincrement=False)
+    facet: Mapped[str] = mapped_column(String(100), primary_key=True)
+    facet_hash: Mapped[SchemaHash]
+    seen_at: Mapped[Moment]
+    body: Mapped[str] = mapped_column(Text)

@@ -56,6 +56,10 @@ class ProcessRun(Table):
     log_location: Mapped[Place | None]
     historical: Mapped[bool] = mapped_column(YesNo)
     facets_json: Mapped[Any | None] = mapped_column(JsonText)
+    facets_at: Mapped[Moment | None]
+    # Both at once is a conflict that is kept: somebody said that it succeeded and that it failed.
+    saw_success: Mapped[bool] = mapped_column(YesNo)
+    saw_failure: Mapped[bool] = mapped_column(YesNo)
     created_at: Mapped[Moment]
 
     __table_args__ = (

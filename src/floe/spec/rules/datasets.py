@@ -1,26 +1,17 @@
 """Rules for datasets: what one declares fits together, and what it refers to exists."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from string import Formatter
 
 from pydantic import ValidationError
 
-from floe.spec.checks import (
-    AcceptedValuesCheck,
-    AnyCheck,
-    FreshnessCheck,
-    NotNullCheck,
-    RangeCheck,
-    ReferentialCheck,
-    RowCountCheck,
-    SqlCheck,
-    UniqueCheck,
-)
 from floe.spec.datasets import DatasetSpec
 from floe.spec.findings import KeyPath, Problem
 from floe.spec.formats import BUILT_IN, JdbcOptions, known_formats
 from floe.spec.nearby import suggest
 from floe.spec.rules.calendars import unknown_calendar
+from floe.spec.rules.checks import check_check, unknown_column
 from floe.spec.rules.draft import Draft
 from floe.spec.rules.files import missing_file
 from floe.spec.wording import explain
@@ -34,11 +25,11 @@ def check_datasets(draft: Draft) -> Iterator[Problem]:
         path = ("datasets", name)
         yield from _check_format(draft, path, dataset)
         yield from _check_places(path, dataset)
-        yield from _check_columns(path, dataset)
+        yield from _check_columns(path, dataset, draft.columns(name))
         yield from _check_references(draft, path, name, dataset)
         yield from _check_requirements(draft, path)
         for index, check in enumerate(dataset.checks):
-            yield from _check_check(draft, (*path, "checks", index), dataset, check)
+            yield from check_check(draft, (*path, "checks", index), name, check)
 
 
 def _check_format(draft: Draft, path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
@@ -53,8 +44,8 @@ def _check_format(draft: Draft, path: KeyPath, dataset: DatasetSpec) -> Iterator
     except ValidationError as failure:
         for error in failure.errors(include_url=False):
             problem = explain(model, error)
-            at = (*path, "options", *problem.path)
-            yield Problem(at, problem.message, problem.hint, problem.at_key)
+            at, also = (*path, "options", *problem.path), ((*path, "format"),)
+            yield replace(problem, path=at, also=also)
         return
     if isinstance(options, JdbcOptions):
         yield from _check_jdbc(draft, (*path, "options"), options)
@@ -103,7 +94,9 @@ def _check_placeholders(path: KeyPath, place: str) -> Iterator[Problem]:
             yield Problem(path, f"no placeholder named '{{{name}}}'", hint)
 
 
-def _check_columns(path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
+def _check_columns(
+    path: KeyPath, dataset: DatasetSpec, columns: tuple[str, ...]
+) -> Iterator[Problem]:
     names = dataset.column_names
     if len(set(names)) < len(names):
         for index, name in enumerate(names):
@@ -111,16 +104,10 @@ def _check_columns(path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
                 at = (*path, "schema", index, "name")
                 yield Problem(at, f"the column '{name}' is given twice", "Keep one of them.")
     for index, name in enumerate(dataset.keys):
-        yield from _check_column((*path, "keys", index), dataset, name)
+        yield from unknown_column((*path, "keys", index), name, columns)
     if dataset.partition_column is not None and dataset.format != "jdbc":
-        yield from _check_column((*path, "partition_column"), dataset, dataset.partition_column)
-
-
-def _check_column(path: KeyPath, dataset: DatasetSpec, name: str) -> Iterator[Problem]:
-    """A column must be one of the schema, when there is a schema."""
-    if dataset.columns and name not in dataset.column_names:
-        hint = suggest(name, dataset.column_names)
-        yield Problem(path, f"no column named '{name}' in the schema", hint)
+        at = (*path, "partition_column")
+        yield from unknown_column(at, dataset.partition_column, columns)
 
 
 def _check_references(
@@ -161,55 +148,3 @@ def _check_requirements(draft: Draft, path: KeyPath) -> Iterator[Problem]:
         if not written.get(key) and not covered:
             message = "is missing, and governance.require demands it"
             yield Problem((*path, key), message, "Add it.", at_key=True)
-
-
-def _check_check(
-    draft: Draft, path: KeyPath, dataset: DatasetSpec, check: AnyCheck
-) -> Iterator[Problem]:
-    if isinstance(check, NotNullCheck | UniqueCheck | ReferentialCheck):
-        for index, name in enumerate(check.columns):
-            yield from _check_column((*path, "columns", index), dataset, name)
-    if isinstance(check, AcceptedValuesCheck | RangeCheck | FreshnessCheck):
-        yield from _check_column((*path, "column"), dataset, check.column)
-    if isinstance(check, RangeCheck | RowCountCheck):
-        yield from _check_bounds(path, check)
-    if isinstance(check, ReferentialCheck):
-        yield from _check_referential(draft, path, check)
-    if isinstance(check, SqlCheck):
-        yield from missing_file(draft, (*path, "sql"), check.sql)
-
-
-def _check_bounds(path: KeyPath, check: RangeCheck | RowCountCheck) -> Iterator[Problem]:
-    change = check.max_change if isinstance(check, RowCountCheck) else None
-    if check.min is None and check.max is None and change is None:
-        yield Problem(path, "has no bound", "Give it a min or a max.")
-    elif check.min is not None and check.max is not None and _exceeds(check.min, check.max):
-        also = ((*path, "max"),)
-        message = f"the min {check.min} is more than the max {check.max}"
-        yield Problem((*path, "min"), message, "Exchange them.", also=also)
-
-
-def _exceeds(low: object, high: object) -> bool:
-    """Compare numbers as numbers and dates as text; what cannot be compared is not wrong here."""
-    if isinstance(low, int | float) and isinstance(high, int | float):
-        return low > high
-    return isinstance(low, str) and isinstance(high, str) and low > high
-
-
-def _check_referential(draft: Draft, path: KeyPath, check: ReferentialCheck) -> Iterator[Problem]:
-    datasets = draft.names("datasets")
-    if check.dataset not in datasets:
-        otherwise = "Declare it under datasets."
-        yield draft.unknown((*path, "dataset"), "dataset", check.dataset, datasets, otherwise)
-        return
-    columns = check.to_columns or check.columns
-    if len(columns) != len(check.columns):
-        message = f"names {len(columns)} columns for {len(check.columns)}"
-        yield Problem((*path, "to_columns"), message, "Name as many as in columns.")
-    other = draft.spec.datasets.get(check.dataset)
-    key = "to_columns" if check.to_columns else "columns"
-    if other is not None and other.columns:
-        for index, name in enumerate(columns):
-            if name not in other.column_names:
-                message = f"no column named '{name}' in '{check.dataset}'"
-                yield Problem((*path, key, index), message, suggest(name, other.column_names))

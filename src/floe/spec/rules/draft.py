@@ -11,6 +11,13 @@ from floe.spec.findings import KeyPath, Problem
 from floe.spec.nearby import Suggestions
 from floe.spec.project import ProjectSpec
 
+_SECTIONS: dict[str, KeyPath] = {
+    "calendar": ("calendars",),
+    "dataset": ("datasets",),
+    "job": ("orchestration", "jobs"),
+    "partitions": ("orchestration", "partitions"),
+}
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -40,6 +47,14 @@ class Draft:
         """
         return self.written(path).keys() <= known_keys(model).keys()
 
+    def columns(self, dataset: str) -> tuple[str, ...]:
+        """Return the columns of a dataset's schema, empty when it has none or one is unclear."""
+        schema = self.written(("datasets", dataset)).get("schema")
+        columns = schema if isinstance(schema, list) else []
+        names = [one.get("name") if isinstance(one, dict) else None for one in columns]
+        clear = all(isinstance(name, str) and "${" not in name for name in names)
+        return tuple(str(name) for name in names) if clear else ()
+
     def length(self, path: KeyPath) -> int:
         """Return how many items were written in the list at a path."""
         items = self.written(path[:-1]).get(str(path[-1]))
@@ -48,6 +63,10 @@ class Draft:
     def unknown(
         self, path: KeyPath, what: str, name: str, known: Collection[str], otherwise: str
     ) -> Problem:
-        """Say that a name refers to nothing, and what was probably meant."""
+        """Say that a name refers to nothing, and what was probably meant.
+
+        That rests on the whole section of such things: while it is not right, nobody knows.
+        """
         hint = self.suggestions.suggest(name, known, otherwise)
-        return Problem(path, f"no {what} named '{name}'", hint)
+        also = (_SECTIONS[what],) if what in _SECTIONS else ()
+        return Problem(path, f"no {what} named '{name}'", hint, also=also)

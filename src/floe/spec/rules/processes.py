@@ -39,7 +39,7 @@ def _check_work(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterator[P
     elif len(given) > 1:
         message = f"has both {given[0]} and {given[1]}"
         yield Problem((*path, given[1]), message, "Keep one of them.", at_key=True)
-    elif process.engine is not None and given[0] not in ENGINES[process.engine]:
+    elif given and process.engine is not None and given[0] not in ENGINES[process.engine]:
         wanted = " or ".join(ENGINES[process.engine])
         message = f"the engine {process.engine} does not run {given[0]}"
         yield Problem((*path, "engine"), message, f"Give {wanted}, or leave the engine out.")
@@ -61,7 +61,8 @@ def _check_steps(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterator[
             yield Problem((*at, "name"), message, "Give the step another name.")
         seen[step.name] = "a step"
         if (step.sql is None) == (step.function is None):
-            yield Problem(at, "needs either sql or a function", "Give one of the two.")
+            also = ((*at, "sql"), (*at, "function"))
+            yield Problem(at, "needs either sql or a function", "Give one of the two.", also=also)
         if step.sql is not None:
             yield from missing_file(draft, (*at, "sql"), step.sql)
 
@@ -84,7 +85,8 @@ def _check_inputs(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterator
     idle = not draft.written((*path, "inputs")) and draft.has_all(path, ProcessSpec)
     if process.trigger == "dataset" and idle:
         hint = "Give it inputs, or another trigger."
-        yield Problem((*path, "trigger"), "a process without inputs is never ready", hint)
+        message, also = "a process without inputs is never ready", ((*path, "inputs"),)
+        yield Problem((*path, "trigger"), message, hint, also=also)
 
 
 def _check_outputs(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterator[Problem]:

@@ -35,11 +35,15 @@ TABLES = (
     "audit_log",
     "lease",
     "role_grant",
+    "access_token",
     "principal",
     "dataset_registration",
     "quality_check_result",
     "quality_check_def",
     "column_edge",
+    "column_sighting",
+    "observed_facet",
+    "schema_sighting",
     "lineage_edge",
     "run_step",
     "run_input",
@@ -261,6 +265,9 @@ def create_runs() -> None:
         optional("log_location", PLACE),
         required("historical", YesNo()),
         optional("facets_json", JsonText()),
+        optional("facets_at", UtcTime()),
+        required("saw_success", YesNo()),
+        required("saw_failure", YesNo()),
         required("created_at", UtcTime()),
         sa.UniqueConstraint("run_uuid"),
     )
@@ -335,12 +342,42 @@ def create_column_lineage() -> None:
         required("target_column", NAME),
         refers("process_id", "process.process_id"),
         required("kind", SHORT),
-        required("first_seen", UtcTime()),
-        required("last_seen", UtcTime()),
-        sa.UniqueConstraint(*target, *source, "process_id", "kind", name="uq_column_edge"),
+        required("lineage_hash", HASH),
+        sa.UniqueConstraint(
+            *target, *source, "process_id", "kind", "lineage_hash", name="uq_column_edge"
+        ),
     )
     op.create_index("idx_column_edge_source", "column_edge", source)
-    op.create_index("idx_column_edge_process", "column_edge", ["process_id"])
+    op.create_index("idx_column_edge_lineage", "column_edge", ["process_id", "target_dataset_id"])
+    create_sightings()
+
+
+def create_sightings() -> None:
+    op.create_table(
+        "column_sighting",
+        refers("process_id", "process.process_id", primary_key=True),
+        refers("dataset_id", "dataset.dataset_id", primary_key=True),
+        key("lineage_hash", HASH),
+        required("first_seen", UtcTime()),
+        required("last_seen", UtcTime()),
+    )
+    op.create_index("idx_column_sighting_dataset", "column_sighting", ["dataset_id"])
+    op.create_table(
+        "schema_sighting",
+        refers("dataset_id", "dataset.dataset_id", primary_key=True),
+        key("schema_hash", HASH),
+        required("first_seen", UtcTime()),
+        required("last_seen", UtcTime()),
+    )
+    op.create_table(
+        "observed_facet",
+        key("owner_type", SHORT),
+        key("owner_id", Identifier),
+        key("facet", sa.String(100)),
+        required("facet_hash", HASH),
+        required("seen_at", UtcTime()),
+        required("body", sa.Text()),
+    )
 
 
 def create_quality() -> None:
@@ -412,6 +449,20 @@ def create_access() -> None:
         optional("disabled_at", UtcTime()),
         sa.UniqueConstraint("name"),
     )
+    op.create_table(
+        "access_token",
+        row_id("token_id"),
+        refers("principal_id", "principal.principal_id"),
+        required("token_hash", HASH),
+        required("token_start", SHORT),
+        required("scopes", LONG_NAME),
+        required("created_at", UtcTime()),
+        optional("expires_at", UtcTime()),
+        optional("last_used_at", UtcTime()),
+        optional("revoked_at", UtcTime()),
+        sa.UniqueConstraint("token_hash"),
+    )
+    op.create_index("idx_access_token_principal", "access_token", ["principal_id"])
     op.create_table(
         "role_grant",
         refers("principal_id", "principal.principal_id", primary_key=True),
