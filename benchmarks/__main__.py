@@ -13,7 +13,15 @@ from benchmarks.result import Result
 
 HERE = Path(__file__).parent
 # In the order in which floe is built.
-MODULES = ("validate", "lineage", "search")
+MODULES = (
+    "validate",
+    "lineage",
+    "search",
+    "ingest",
+    "reads",
+    "startup",
+    "client_import",
+)
 
 
 def chosen() -> list[str]:

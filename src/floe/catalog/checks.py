@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from floe import clock
@@ -96,3 +96,25 @@ def list_results(
     if dataset_version_id is not None:
         query = query.where(QualityCheckResult.dataset_version_id == dataset_version_id)
     return session.scalars(query.order_by(QualityCheckResult.qres_id.desc()).limit(limit)).all()
+
+
+def page_results(
+    session: Session,
+    dataset_id: int,
+    *,
+    dataset_version_id: int | None = None,
+    before_id: int | None = None,
+    limit: int = 100,
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return verdicts on a dataset with the names of their checks, the newest first."""
+    of = QualityCheckResult.__table__.c
+    query = (
+        select(*of, QualityCheckDef.name, QualityCheckDef.severity)
+        .join(QualityCheckDef, QualityCheckDef.qdef_id == of.qdef_id)
+        .where(QualityCheckDef.dataset_id == dataset_id)
+    )
+    if dataset_version_id is not None:
+        query = query.where(of.dataset_version_id == dataset_version_id)
+    if before_id is not None:
+        query = query.where(of.qres_id < before_id)
+    return session.execute(query.order_by(of.qres_id.desc()).limit(limit)).all()

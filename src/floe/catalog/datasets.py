@@ -1,17 +1,30 @@
 """Datasets: register, change, rename, deprecate and find them; each step leaves an event."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypedDict, Unpack
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import String, and_, bindparam, delete, func, insert, or_, select, union_all
 from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.errors import AmbiguousDatasetError, DatasetExistsError, DatasetNotFoundError
 from floe.catalog.near_names import suggest_datasets
+from floe.catalog.questions import Question
 from floe.catalog.rows import apply_fields, number_of
-from floe.catalog.search.documents import index_datasets
-from floe.catalog.tables import Dataset, DatasetAlias, DatasetEvent, DatasetTag
+from floe.catalog.search.documents import index_datasets, list_tags_of
+from floe.catalog.search.pages import DatasetHit
+from floe.catalog.tables import (
+    Dataset,
+    DatasetAlias,
+    DatasetEvent,
+    DatasetTag,
+    LineageEdge,
+    Process,
+    SchemaSighting,
+)
 from floe.spec.identity import DatasetId
 
 DRAFT, ACTIVE, DEPRECATED = "DRAFT", "ACTIVE", "DEPRECATED"
@@ -244,3 +257,226 @@ def list_dataset_events(session: Session, dataset_id: int, limit: int = 100) -> 
             .limit(limit)
         )
     )
+
+
+class DatasetView(NamedTuple):
+    """A dataset with all that its own row says, and the hash of its newest schema."""
+
+    dataset_id: int
+    namespace: str
+    name: str
+    full_name: str
+    description: str | None
+    category: str | None
+    default_format: str | None
+    owner_team: str | None
+    owner_email: str | None
+    status: str
+    timezone: str | None
+    needs_validation: bool
+    schema_hash: str | None
+    declaration_json: Any
+    created_by: str | None
+    created_at: datetime
+    updated_at: datetime | None
+    default_sla_id: int | None
+
+
+class ProcessRef(NamedTuple):
+    """A process next to a dataset."""
+
+    process_id: int
+    process_key: str
+    name: str | None
+    team: str | None
+
+
+class Neighbours(NamedTuple):
+    """Who writes a dataset, and who reads it."""
+
+    producers: list[ProcessRef]
+    consumers: list[ProcessRef]
+
+
+_OF, _EDGE, _PROCESS = Dataset.__table__.c, LineageEdge.__table__.c, Process.__table__.c
+_NUMBER = bindparam("dataset_id", type_=_OF.dataset_id.type)
+
+
+def get_dataset(session: Session, dataset_id: int) -> Dataset:
+    """Return the dataset with this number."""
+    dataset = session.get(Dataset, dataset_id)
+    if dataset is None:
+        raise DatasetNotFoundError(str(dataset_id))
+    return dataset
+
+
+def describe_dataset(session: Session, dataset_id: int) -> DatasetView:
+    """Return what the row of a dataset says. Its schema is the declared one, else the newest."""
+    dataset = _VIEW.ask_one(session, dataset_id=dataset_id)
+    if dataset is None:
+        raise DatasetNotFoundError(str(dataset_id))
+    return dataset
+
+
+def describe_tags(session: Session, dataset_id: int) -> list[str]:
+    """Return the tags of a dataset, sorted."""
+    return [tag for (tag,) in _TAGS.ask(session, dataset_id=dataset_id)]
+
+
+def describe_neighbours(session: Session, dataset_id: int) -> Neighbours:
+    """Return who writes and who reads a dataset directly, by key."""
+    found: dict[str, set[ProcessRef]] = {"PRODUCES": set(), "CONSUMES": set()}
+    for role, *process in _NEIGHBOURS.ask(session, dataset_id=dataset_id):
+        found[role].add(ProcessRef(*process))
+    producers, consumers = (
+        sorted(found[role], key=lambda one: one.process_key) for role in ("PRODUCES", "CONSUMES")
+    )
+    return Neighbours(producers, consumers)
+
+
+_NEWEST_SCHEMA = (
+    select(SchemaSighting.schema_hash)
+    .where(SchemaSighting.dataset_id == _OF.dataset_id)
+    .order_by(SchemaSighting.last_seen.desc(), SchemaSighting.schema_hash)
+    .limit(1)
+    .scalar_subquery()
+)
+_VIEW = Question(
+    DatasetView,
+    select(
+        *(
+            func.coalesce(_OF.schema_hash, _NEWEST_SCHEMA).label(name)
+            if name == "schema_hash"
+            else _OF[name]
+            for name in DatasetView._fields
+        )
+    ).where(_OF.dataset_id == _NUMBER),
+)
+_TAGS: Question[tuple[str]] = Question(
+    lambda tag: (tag,),
+    select(DatasetTag.tag).where(DatasetTag.dataset_id == _NUMBER).order_by(DatasetTag.tag),
+)
+_NEIGHBOURS: Question[tuple[Any, ...]] = Question(
+    lambda *row: row,
+    union_all(
+        *(
+            select(
+                _EDGE.edge_role,
+                _PROCESS.process_id,
+                _PROCESS.process_key,
+                _PROCESS.name,
+                _PROCESS.team,
+            )
+            .join(Process.__table__, _PROCESS.process_id == _EDGE[f"{far}_id"])
+            .where(
+                _EDGE[f"{near}_type"] == "DATASET",
+                _EDGE[f"{near}_id"] == _NUMBER,
+                _EDGE.edge_role == role,
+                _EDGE.ended_at.is_(None),
+            )
+            for near, far, role in (
+                ("target", "source", "PRODUCES"),
+                ("source", "target", "CONSUMES"),
+            )
+        )
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many datasets have a value in common."""
+
+    value: str
+    datasets: int
+
+
+def count_owners(session: Session, *, after: str = "", limit: int = 100) -> list[Tally]:
+    """Return the teams that own datasets, from after one on, and how many each has."""
+    return _tally(session, Dataset.owner_team, after, limit)
+
+
+def count_categories(session: Session, *, after: str = "", limit: int = 100) -> list[Tally]:
+    """Return the categories of datasets, from after one on, and how many are in each."""
+    return _tally(session, Dataset.category, after, limit)
+
+
+def _tally(session: Session, column: Any, after: str, limit: int) -> list[Tally]:
+    rows: Any = session.execute(
+        select(column, func.count())
+        .where(column > after, Dataset.status != DEPRECATED)
+        .group_by(column)
+        .order_by(column)
+        .limit(limit)
+    )
+    return [Tally(value, count) for value, count in rows]
+
+
+def page_dataset_events(
+    session: Session, dataset_id: int, *, before_id: int | None = None, limit: int = 100
+) -> Sequence[DatasetEvent]:
+    """Return what happened to a dataset, the newest first, from before one event on."""
+    query = select(DatasetEvent).where(DatasetEvent.dataset_id == dataset_id)
+    if before_id is not None:
+        query = query.where(DatasetEvent.dataset_event_id < before_id)
+    return session.scalars(query.order_by(DatasetEvent.dataset_event_id.desc()).limit(limit)).all()
+
+
+class ListFilter(TypedDict, total=False):
+    """Which datasets are wanted; what is not said does not matter."""
+
+    category: str
+    team: str
+    format: str
+    status: str
+
+
+def page_datasets(
+    session: Session,
+    limit: int,
+    *,
+    after: tuple[str, int] | None = None,
+    **wanted: Unpack[ListFilter],
+) -> list[DatasetHit]:
+    """Return datasets by name, from after one on: what a search without words would find."""
+    values: dict[str, Any] = dict(wanted)
+    if after is not None:
+        values["after_name"], values["after_id"] = after
+    question = _dataset_page(limit, tuple(wanted), started=after is not None)
+    rows = question.ask(session, **values)
+    tags = list_tags_of(session, [row[0] for row in rows])
+    return [DatasetHit(*(*row, tuple(tags[row[0]]))) for row in rows]
+
+
+_FILTERS = {
+    "category": _OF.category,
+    "team": _OF.owner_team,
+    "format": _OF.default_format,
+    "status": _OF.status,
+}
+
+
+@lru_cache(maxsize=256)
+def _dataset_page(
+    limit: int, filters: tuple[str, ...], *, started: bool
+) -> Question[tuple[Any, ...]]:
+    query = select(
+        _OF.dataset_id,
+        _OF.name,
+        _OF.full_name,
+        _OF.description,
+        _OF.category,
+        _OF.default_format,
+        _OF.owner_team,
+        _OF.owner_email,
+        _OF.status,
+    ).where(*(_FILTERS[name] == bindparam(name, type_=String()) for name in filters))
+    if started:
+        name = bindparam("after_name", type_=String())
+        same = and_(
+            _OF.name == name,
+            _OF.dataset_id > bindparam("after_id", type_=_OF.dataset_id.type),
+        )
+        # Said twice, because a database goes to a place in the index only by the first.
+        query = query.where(_OF.name >= name, or_(_OF.name > name, same))
+    return Question(lambda *row: row, query.order_by(_OF.name, _OF.dataset_id).limit(limit))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from floe import clock
@@ -93,3 +93,26 @@ def list_registrations(
     if status is not None:
         query = query.where(DatasetRegistration.status == status)
     return session.scalars(query.order_by(DatasetRegistration.reg_id).limit(limit)).all()
+
+
+def get_registration(session: Session, reg_id: int) -> DatasetRegistration:
+    """Return the request with this number."""
+    registration = session.get(DatasetRegistration, reg_id)
+    if registration is None:
+        raise RegistrationNotFoundError(reg_id)
+    return registration
+
+
+def page_registrations(
+    session: Session, *, status: str | None = None, after_id: int = 0, limit: int = 100
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return requests with the names of their datasets, the oldest first, from after one on."""
+    of = DatasetRegistration.__table__.c
+    query = (
+        select(*of, Dataset.full_name)
+        .join(Dataset, Dataset.dataset_id == of.dataset_id)
+        .where(of.reg_id > after_id)
+    )
+    if status is not None:
+        query = query.where(of.status == status)
+    return session.execute(query.order_by(of.reg_id).limit(limit)).all()

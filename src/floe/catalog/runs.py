@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from typing import Any, TypedDict, Unpack
+from functools import lru_cache
+from typing import Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import insert, select
+from sqlalchemy import Date, String, bindparam, insert, or_, select
 from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.errors import RunNotFoundError, WrongStateError
-from floe.catalog.tables import Dataset, DatasetVersion, ProcessRun, RunInput, RunStep
+from floe.catalog.questions import Question
+from floe.catalog.tables import Dataset, DatasetVersion, Process, ProcessRun, RunInput, RunStep
 
 STARTED, SUCCESS, FAILED, CANCELLED = "STARTED", "SUCCESS", "FAILED", "CANCELLED"
 ENDED = frozenset({SUCCESS, FAILED, CANCELLED})
@@ -134,3 +136,222 @@ def list_steps(session: Session, run_id: int) -> Sequence[RunStep]:
     return session.scalars(
         select(RunStep).where(RunStep.run_id == run_id).order_by(RunStep.step_order)
     ).all()
+
+
+class RunRow(NamedTuple):
+    """A run, as a list shows it."""
+
+    run_id: int
+    run_uuid: str
+    process_id: int
+    process_key: str
+    business_date: date | None
+    partition_key: str | None
+    start_ts: datetime | None
+    end_ts: datetime | None
+    status: str
+    attempt: int
+    parent_run_uuid: str | None
+    historical: bool
+
+
+class RunView(NamedTuple):
+    """A run with all that is known of it, first what a list shows."""
+
+    run_id: int
+    run_uuid: str
+    process_id: int
+    process_key: str
+    business_date: date | None
+    partition_key: str | None
+    start_ts: datetime | None
+    end_ts: datetime | None
+    status: str
+    attempt: int
+    parent_run_uuid: str | None
+    historical: bool
+    process_name: str | None
+    log_location: str | None
+    facets_json: Any
+    saw_success: bool
+    saw_failure: bool
+    created_at: datetime
+
+
+class InputRow(NamedTuple):
+    """What a run read. The tag is empty when it did not say which version."""
+
+    dataset_id: int
+    full_name: str
+    version_tag: str
+    dataset_version_id: int | None
+    business_date: date | None
+    state: str | None
+
+
+class OutputRow(NamedTuple):
+    """A version that a run made."""
+
+    dataset_version_id: int
+    dataset_id: int
+    full_name: str
+    version_tag: str
+    business_date: date | None
+    state: str
+    row_count: int | None
+    size_bytes: int | None
+    produced_at: datetime
+
+
+class StepRow(NamedTuple):
+    """A named part of a run."""
+
+    step_name: str
+    step_order: int
+    depends_on_json: Any
+    status: str
+    start_ts: datetime | None
+    end_ts: datetime | None
+    row_count: int | None
+    detail_json: Any
+
+
+class RunFilter(TypedDict, total=False):
+    """Which runs are wanted; what is not said does not matter."""
+
+    process_id: int
+    statuses: Sequence[str]
+    business_date: date
+    since: datetime
+    until: datetime
+    parent_run_uuid: str
+    before_id: int
+
+
+_RUN, _PROCESS = ProcessRun.__table__.c, Process.__table__.c
+_DATASET, _VERSION = Dataset.__table__.c, DatasetVersion.__table__.c
+_INPUT, _STEP = RunInput.__table__.c, RunStep.__table__.c
+
+
+def page_runs(session: Session, limit: int, **wanted: Unpack[RunFilter]) -> list[RunRow]:
+    """Return runs with the keys of their processes, the newest first, from before one on."""
+    statuses = wanted.pop("statuses", ())
+    values: dict[str, Any] = {f"status{n}": status for n, status in enumerate(statuses)}
+    question = _run_page(limit, len(statuses), tuple(wanted))
+    return question.ask(session, **values, **wanted)
+
+
+def describe_run(session: Session, run_uuid: str) -> RunView:
+    """Return a run with the key of its process."""
+    run = _RUN_VIEW.ask_one(session, run_uuid=run_uuid)
+    if run is None:
+        raise RunNotFoundError(run_uuid)
+    return run
+
+
+def describe_inputs(session: Session, run_id: int) -> list[InputRow]:
+    """Return what a run read."""
+    return _INPUTS.ask(session, run_id=run_id)
+
+
+def describe_outputs(session: Session, run_uuid: str) -> list[OutputRow]:
+    """Return the versions that a run made."""
+    return _OUTPUTS.ask(session, run_uuid=run_uuid)
+
+
+def describe_steps(session: Session, run_id: int) -> list[StepRow]:
+    """Return the steps of a run in their order."""
+    return _STEPS.ask(session, run_id=run_id)
+
+
+_LISTED = (
+    _RUN.run_id,
+    _RUN.run_uuid,
+    _RUN.process_id,
+    _PROCESS.process_key,
+    _RUN.business_date,
+    _RUN.partition_key,
+    _RUN.start_ts,
+    _RUN.end_ts,
+    _RUN.status,
+    _RUN.attempt,
+    _RUN.parent_run_uuid,
+    _RUN.historical,
+)
+_CONDITIONS = {
+    "process_id": _RUN.process_id == bindparam("process_id", type_=_RUN.process_id.type),
+    "business_date": _RUN.business_date == bindparam("business_date", type_=Date()),
+    "since": _RUN.start_ts >= bindparam("since", type_=_RUN.start_ts.type),
+    "until": _RUN.start_ts < bindparam("until", type_=_RUN.start_ts.type),
+    "parent_run_uuid": _RUN.parent_run_uuid
+    == bindparam("parent_run_uuid", type_=_RUN.run_uuid.type),
+    "before_id": _RUN.run_id < bindparam("before_id", type_=_RUN.run_id.type),
+}
+
+
+@lru_cache(maxsize=256)
+def _run_page(limit: int, statuses: int, conditions: tuple[str, ...]) -> Question[RunRow]:
+    query = select(*_LISTED).join(Process.__table__, _PROCESS.process_id == _RUN.process_id)
+    if statuses:
+        listed = [bindparam(f"status{n}", type_=String()) for n in range(statuses)]
+        query = query.where(or_(*(_RUN.status == one for one in listed)))
+    query = query.where(*(_CONDITIONS[name] for name in conditions))
+    return Question(RunRow, query.order_by(_RUN.run_id.desc()).limit(limit))
+
+
+_RUN_VIEW = Question(
+    RunView,
+    select(
+        *_LISTED,
+        _PROCESS.name,
+        _RUN.log_location,
+        _RUN.facets_json,
+        _RUN.saw_success,
+        _RUN.saw_failure,
+        _RUN.created_at,
+    )
+    .join(Process.__table__, _PROCESS.process_id == _RUN.process_id)
+    .where(_RUN.run_uuid == bindparam("run_uuid", type_=_RUN.run_uuid.type)),
+)
+_INPUTS = Question(
+    InputRow,
+    select(
+        _INPUT.dataset_id,
+        _DATASET.full_name,
+        _INPUT.version_tag,
+        _INPUT.dataset_version_id,
+        _VERSION.business_date,
+        _VERSION.state,
+    )
+    .join(Dataset.__table__, _DATASET.dataset_id == _INPUT.dataset_id)
+    .join(
+        DatasetVersion.__table__,
+        _VERSION.dataset_version_id == _INPUT.dataset_version_id,
+        isouter=True,
+    )
+    .where(_INPUT.run_id == bindparam("run_id", type_=_RUN.run_id.type))
+    .order_by(_DATASET.full_name, _INPUT.version_tag),
+)
+_OUTPUTS = Question(
+    OutputRow,
+    select(
+        _VERSION.dataset_version_id,
+        _VERSION.dataset_id,
+        _DATASET.full_name,
+        _VERSION.version_tag,
+        _VERSION.business_date,
+        _VERSION.state,
+        _VERSION.row_count,
+        _VERSION.size_bytes,
+        _VERSION.produced_at,
+    )
+    .join(Dataset.__table__, _DATASET.dataset_id == _VERSION.dataset_id)
+    .where(_VERSION.produced_by_run_id == bindparam("run_uuid", type_=_RUN.run_uuid.type))
+    .order_by(_DATASET.full_name, _VERSION.version_tag),
+)
+_STEPS = Question(
+    StepRow,
+    select(*(_STEP[name] for name in StepRow._fields))
+    .where(_STEP.run_id == bindparam("run_id", type_=_RUN.run_id.type))
+    .order_by(_STEP.step_order),
+)

@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from floe.catalog.questions import Question
 from floe.catalog.stores import store_of
-from floe.catalog.tables import DatasetSchema
+from floe.catalog.tables import DatasetSchema, SchemaSighting
 
 
 @dataclass(frozen=True)
@@ -98,3 +99,43 @@ def diff_schemas(before: Sequence[Column], after: Sequence[Column]) -> SchemaDif
         tightened=tuple(a.name for a, b in kept if a.nullable and not b.nullable),
         loosened=tuple(a.name for a, b in kept if b.nullable and not a.nullable),
     )
+
+
+def list_schema_history(session: Session, dataset_id: int) -> Sequence[SchemaSighting]:
+    """Return the schemas that a dataset was seen with, the newest first."""
+    return session.scalars(
+        select(SchemaSighting)
+        .where(SchemaSighting.dataset_id == dataset_id)
+        .order_by(SchemaSighting.last_seen.desc(), SchemaSighting.schema_hash)
+    ).all()
+
+
+def list_columns_of(session: Session, hashes: Iterable[str]) -> dict[str, list[Column]]:
+    """Return the columns of several schemas."""
+    found: dict[str, list[Column]] = {schema_hash: [] for schema_hash in hashes}
+    rows = session.scalars(
+        select(DatasetSchema)
+        .where(DatasetSchema.schema_hash.in_(sorted(found)))
+        .order_by(DatasetSchema.schema_hash, DatasetSchema.column_order)
+    )
+    for row in rows:
+        column = Column(row.column_name, row.column_type, row.nullable, row.column_metadata)
+        found[row.schema_hash].append(column)
+    return found
+
+
+def describe_columns(session: Session, schema_hash: str | None) -> list[Column]:
+    """Return the columns of a schema in their order, none for an unknown schema."""
+    if schema_hash is None:
+        return []
+    rows = _COLUMNS.ask(session, schema_hash=schema_hash)
+    return [Column(*row) for row in rows]
+
+
+_OF = DatasetSchema.__table__.c
+_COLUMNS: Question[tuple[Any, ...]] = Question(
+    lambda *row: row,
+    select(_OF.column_name, _OF.column_type, _OF.nullable, _OF.column_metadata)
+    .where(_OF.schema_hash == bindparam("schema_hash", type_=_OF.schema_hash.type))
+    .order_by(_OF.column_order),
+)

@@ -1,16 +1,18 @@
 """Versions: immutable states of a dataset, from reserved tag to READY and beyond."""
 
 from collections.abc import Sequence
-from datetime import date
-from typing import Any, TypedDict, Unpack
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.changes import NewChange, record_change
 from floe.catalog.datasets import record_dataset_event
-from floe.catalog.errors import VersionNotFoundError, WrongStateError
+from floe.catalog.errors import NotFoundError, VersionNotFoundError, WrongStateError
+from floe.catalog.questions import Question
 from floe.catalog.tables import Dataset, DatasetVersion
 from floe.spec.identity import version_tag
 
@@ -33,6 +35,13 @@ NEXT_STATES: dict[str, frozenset[str]] = {
     VACUUMED: frozenset(),
 }
 FIRST_STATES = frozenset({WRITING, WRITTEN, READY, EXTERNAL})
+
+
+class VersionNumberNotFoundError(NotFoundError):
+    """A version was asked for by a number that none has."""
+
+    def __init__(self, dataset_version_id: int) -> None:
+        super().__init__(f"No version has the number {dataset_version_id}.")
 
 
 class VersionFacts(TypedDict, total=False):
@@ -243,3 +252,50 @@ def latest_ready(
         DatasetVersion.business_date.desc(), DatasetVersion.dataset_version_id.desc()
     )
     return session.scalars(newest.limit(1)).first()
+
+
+def get_version_by_id(session: Session, dataset_version_id: int) -> DatasetVersion:
+    """Return the version with this number."""
+    version = session.get(DatasetVersion, dataset_version_id)
+    if version is None:
+        raise VersionNumberNotFoundError(dataset_version_id)
+    return version
+
+
+class VersionRow(NamedTuple):
+    """A version, as a list shows it."""
+
+    dataset_version_id: int
+    version_tag: str
+    business_date: date | None
+    partition_key: str | None
+    state: str
+    row_count: int | None
+    size_bytes: int | None
+    schema_hash: str | None
+    produced_by_run_id: str | None
+    produced_at: datetime
+
+
+def page_versions(
+    session: Session, dataset_id: int, limit: int, *, before_id: int | None = None
+) -> list[VersionRow]:
+    """Return a dataset's versions, the newest first, from before one on."""
+    if before_id is None:
+        return _version_page(limit, started=False).ask(session, dataset_id=dataset_id)
+    question = _version_page(limit, started=True)
+    return question.ask(session, dataset_id=dataset_id, before_id=before_id)
+
+
+_OF = DatasetVersion.__table__.c
+
+
+@lru_cache(maxsize=64)
+def _version_page(limit: int, *, started: bool) -> Question[VersionRow]:
+    query = select(*(_OF[name] for name in VersionRow._fields)).where(
+        _OF.dataset_id == bindparam("dataset_id", type_=_OF.dataset_id.type)
+    )
+    if started:
+        before = bindparam("before_id", type_=_OF.dataset_version_id.type)
+        query = query.where(_OF.dataset_version_id < before)
+    return Question(VersionRow, query.order_by(_OF.dataset_version_id.desc()).limit(limit))

@@ -6,15 +6,20 @@ import typer
 
 from floe import __version__
 from floe.cli import (
+    api,
     catalog,
     compile,  # noqa: A004 - named for the command it is
     dataset,
     datasets,
+    events,
     lineage,
     process,
     processes,
     register,
+    register_dataset,
+    register_process,
     schema,
+    token,
     validate,
 )
 from floe.cli.output import err
@@ -29,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-WRITE, READ = "Write and check", "Look around"
+WRITE, READ, JOBS, RUN = "Write and check", "Look around", "Take old jobs along", "Run the platform"
 app.command(rich_help_panel=WRITE)(validate.validate)
 app.command(rich_help_panel=WRITE)(compile.compile)
 app.command(rich_help_panel=WRITE)(schema.schema)
@@ -39,7 +44,12 @@ app.command(rich_help_panel=READ)(dataset.dataset)
 app.command(rich_help_panel=READ)(processes.processes)
 app.command(rich_help_panel=READ)(process.process)
 app.command(rich_help_panel=READ)(lineage.lineage)
-app.add_typer(catalog.app, name="catalog", rich_help_panel="Run the platform")
+app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)
+app.command(rich_help_panel=JOBS)(register_process.register_process)
+app.add_typer(events.app, name="events", rich_help_panel=JOBS)
+app.command(rich_help_panel=RUN)(api.api)
+app.add_typer(token.app, name="token", rich_help_panel=RUN)
+app.add_typer(catalog.app, name="catalog", rich_help_panel=RUN)
 
 
 def _show_version(wanted: bool) -> None:

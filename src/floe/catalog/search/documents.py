@@ -5,11 +5,17 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, column, exists, select, table, union
 from sqlalchemy.orm import Session
 
 from floe.catalog.stores import SearchDocument, Store, store_of
-from floe.catalog.tables import Dataset, DatasetAlias, DatasetSchema, DatasetTag
+from floe.catalog.tables import (
+    Dataset,
+    DatasetAlias,
+    DatasetSchema,
+    DatasetTag,
+    SchemaSighting,
+)
 from floe.catalog.words import index_words
 
 # A document beyond this is a data dump, not a description; stores have limits of their own.
@@ -33,6 +39,14 @@ def reindex_datasets(session: Session) -> int:
     return len(ids)
 
 
+def list_unindexed(session: Session) -> list[int]:
+    """Return the datasets that cannot be found by any word yet."""
+    indexed = table("dataset_search", column(store_of(session).search_key))
+    key = indexed.c[store_of(session).search_key]
+    there = exists().where(key == Dataset.dataset_id)
+    return list(session.scalars(select(Dataset.dataset_id).where(~there)))
+
+
 def list_tags_of(session: Session, ids: Sequence[int]) -> dict[int, list[str]]:
     """Return the tags of several datasets, sorted."""
     return _grouped(session, _tags(store_of(session)), ids=ids)
@@ -48,14 +62,14 @@ def _tags(store: Store) -> Select[*tuple[Any, ...]]:
 def _documents(session: Session, ids: Sequence[int]) -> list[SearchDocument]:
     datasets = session.execute(_described(session, ids)).all()
     tags, aliases = list_tags_of(session, ids), _aliases(session, ids)
-    columns = _columns(session, {row.schema_hash for row in datasets if row.schema_hash})
+    columns = _columns(session, ids)
     return [
         SearchDocument(
             dataset_id=row.dataset_id,
             name=_field(row.name),
             tags=_field(row.category, *tags[row.dataset_id], *aliases[row.dataset_id]),
             owner=_field(row.owner_team, row.owner_email),
-            columns=_field(*columns[row.schema_hash]),
+            columns=_field(*sorted(columns[row.dataset_id])),
             description=_field(row.description, row.default_format, row.namespace),
         )
         for row in datasets
@@ -73,7 +87,6 @@ def _described(session: Session, ids: Sequence[int]) -> Select[*tuple[Any, ...]]
         of.default_format,
         of.owner_team,
         of.owner_email,
-        of.schema_hash,
     ).where(store_of(session).among(of.dataset_id, ids))
 
 
@@ -88,14 +101,19 @@ def _aliases(session: Session, ids: Sequence[int]) -> dict[int, list[str]]:
     return _grouped(session, select(of.dataset_id, of.name).where(among).order_by(of.name))
 
 
-def _columns(session: Session, hashes: Iterable[str]) -> dict[str, list[str]]:
-    of = DatasetSchema.__table__.c
-    wanted = of.schema_hash.in_(sorted(hashes))
+def _columns(session: Session, ids: Sequence[int]) -> dict[int, list[str]]:
+    """The columns of a dataset in its declared schema and in every one it was seen with."""
+    of, seen, among = Dataset.__table__.c, SchemaSighting.__table__.c, store_of(session).among
+    schemas = union(
+        select(of.dataset_id, of.schema_hash).where(among(of.dataset_id, ids)),
+        select(seen.dataset_id, seen.schema_hash).where(among(seen.dataset_id, ids)),
+    ).subquery()
+    column_of = DatasetSchema.__table__.c
     return _grouped(
         session,
-        select(of.schema_hash, of.column_name)
-        .where(wanted)
-        .order_by(of.schema_hash, of.column_order),
+        select(schemas.c.dataset_id, column_of.column_name)
+        .join(DatasetSchema, column_of.schema_hash == schemas.c.schema_hash)
+        .distinct(),
     )
 
 

@@ -27,6 +27,7 @@ class Store(Hashable, Protocol):
     """The part of the catalog that differs from database to database."""
 
     name: str
+    search_key: str  # the column of dataset_search that holds the number of the dataset
 
     def engine_options(self, url: URL) -> dict[str, Any]:
         """Say how the engine is to be made: time-outs, pool. What the URL says goes first."""
@@ -65,6 +66,9 @@ class Store(Hashable, Protocol):
 
     def index_documents(self, session: Session, documents: Sequence[SearchDocument]) -> None:
         """Make datasets findable by these words, one document each, replacing the one before."""
+
+    def drop_documents(self, session: Session, dataset_ids: Sequence[int]) -> None:
+        """Make datasets that are gone unfindable."""
 
     def matches(self, words: Sequence[str]) -> Subquery:
         """Find datasets that hold every word, the last one as a prefix: (dataset_id, rank).

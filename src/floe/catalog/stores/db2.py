@@ -80,6 +80,7 @@ class Db2Store:
     """The catalog in DB2."""
 
     name = "db2"
+    search_key = "dataset_id"
 
     def engine_options(self, url: URL) -> dict[str, Any]:
         # A pooled connection may have died with a restart of the server.
@@ -126,9 +127,12 @@ class Db2Store:
     def index_documents(self, session: Session, documents: Sequence[SearchDocument]) -> None:
         if not documents:
             return
-        ids = [document.dataset_id for document in documents]
-        session.execute(delete(DATASET_SEARCH).where(self.among(DATASET_SEARCH.c.dataset_id, ids)))
+        self.drop_documents(session, [document.dataset_id for document in documents])
         session.execute(insert(DATASET_SEARCH), [_search_row(document) for document in documents])
+
+    def drop_documents(self, session: Session, dataset_ids: Sequence[int]) -> None:
+        gone = self.among(DATASET_SEARCH.c.dataset_id, dataset_ids)
+        session.execute(delete(DATASET_SEARCH).where(gone))
 
     def matches(self, words: Sequence[str]) -> Subquery:
         found = DATASET_SEARCH.c

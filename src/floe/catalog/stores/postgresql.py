@@ -48,6 +48,7 @@ class PostgresqlStore:
     """The catalog in PostgreSQL."""
 
     name = "postgresql"
+    search_key = "dataset_id"
 
     def engine_options(self, url: URL) -> dict[str, Any]:
         wanted = {
@@ -101,6 +102,10 @@ class PostgresqlStore:
         fields = list(vars(documents[0]))
         arrays = {field: [vars(each)[field] for each in documents] for field in fields}
         session.connection().exec_driver_sql(INDEX_DOCUMENTS, arrays)
+
+    def drop_documents(self, session: Session, dataset_ids: Sequence[int]) -> None:
+        ids = [{"id": dataset_id} for dataset_id in dataset_ids]
+        session.execute(text("DELETE FROM dataset_search WHERE dataset_id = :id"), ids)
 
     def matches(self, words: Sequence[str]) -> Subquery:
         # ts_rank adds up, so that many small hits outweigh one in the name: that one comes first

@@ -55,6 +55,7 @@ class SqliteStore:
     """The catalog in a SQLite file."""
 
     name = "sqlite"
+    search_key = "rowid"
 
     def engine_options(self, url: URL) -> dict[str, Any]:
         return {}
@@ -100,8 +101,7 @@ class SqliteStore:
     def index_documents(self, session: Session, documents: Sequence[SearchDocument]) -> None:
         if not documents:
             return
-        ids = [{"id": document.dataset_id} for document in documents]
-        session.execute(text("DELETE FROM dataset_search WHERE rowid = :id"), ids)
+        self.drop_documents(session, [document.dataset_id for document in documents])
         session.execute(
             text(
                 "INSERT INTO dataset_search(rowid, name, tags, owner, columns, description) "
@@ -109,6 +109,10 @@ class SqliteStore:
             ),
             [vars(document) for document in documents],
         )
+
+    def drop_documents(self, session: Session, dataset_ids: Sequence[int]) -> None:
+        ids = [{"id": dataset_id} for dataset_id in dataset_ids]
+        session.execute(text("DELETE FROM dataset_search WHERE rowid = :id"), ids)
 
     def matches(self, words: Sequence[str]) -> Subquery:
         query = " ".join('"' + word.replace('"', '""') + '"' for word in words) + "*"

@@ -1,6 +1,10 @@
-"""The graph: which process reads and writes which dataset, and which column feeds which."""
+"""The graph: which process reads and writes which dataset, and which column feeds which.
 
-from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
+These tables have no foreign keys: a night writes millions of their rows, and each key would be
+looked up for each. Datasets and processes are never deleted, but for two that are joined.
+"""
+
+from sqlalchemy import Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from floe.catalog.tables.base import Moment, Name, RowId, SchemaHash, Short, Table
@@ -47,11 +51,11 @@ class ColumnEdge(Table):
     __tablename__ = "column_edge"
 
     column_edge_id: Mapped[RowId]
-    source_dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"))
+    source_dataset_id: Mapped[int] = mapped_column(Identifier)
     source_column: Mapped[Name]
-    target_dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"))
+    target_dataset_id: Mapped[int] = mapped_column(Identifier)
     target_column: Mapped[Name]
-    process_id: Mapped[int] = mapped_column(ForeignKey("process.process_id"))
+    process_id: Mapped[int] = mapped_column(Identifier)
     kind: Mapped[Short]
     lineage_hash: Mapped[SchemaHash]
 
@@ -76,8 +80,8 @@ class ColumnSighting(Table):
 
     __tablename__ = "column_sighting"
 
-    process_id: Mapped[int] = mapped_column(ForeignKey("process.process_id"), primary_key=True)
-    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"), primary_key=True)
+    process_id: Mapped[int] = mapped_column(Identifier, primary_key=True, autoincrement=False)
+    dataset_id: Mapped[int] = mapped_column(Identifier, primary_key=True, autoincrement=False)
     lineage_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     first_seen: Mapped[Moment]
     last_seen: Mapped[Moment]
@@ -90,7 +94,7 @@ class SchemaSighting(Table):
 
     __tablename__ = "schema_sighting"
 
-    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"), primary_key=True)
+    dataset_id: Mapped[int] = mapped_column(Identifier, primary_key=True, autoincrement=False)
     schema_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     first_seen: Mapped[Moment]
     last_seen: Mapped[Moment]

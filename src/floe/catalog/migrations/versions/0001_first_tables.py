@@ -336,11 +336,11 @@ def create_column_lineage() -> None:
     op.create_table(
         "column_edge",
         row_id("column_edge_id"),
-        refers("source_dataset_id", "dataset.dataset_id"),
+        required("source_dataset_id", Identifier),
         required("source_column", NAME),
-        refers("target_dataset_id", "dataset.dataset_id"),
+        required("target_dataset_id", Identifier),
         required("target_column", NAME),
-        refers("process_id", "process.process_id"),
+        required("process_id", Identifier),
         required("kind", SHORT),
         required("lineage_hash", HASH),
         sa.UniqueConstraint(
@@ -355,8 +355,8 @@ def create_column_lineage() -> None:
 def create_sightings() -> None:
     op.create_table(
         "column_sighting",
-        refers("process_id", "process.process_id", primary_key=True),
-        refers("dataset_id", "dataset.dataset_id", primary_key=True),
+        key("process_id", Identifier),
+        key("dataset_id", Identifier),
         key("lineage_hash", HASH),
         required("first_seen", UtcTime()),
         required("last_seen", UtcTime()),
@@ -364,7 +364,7 @@ def create_sightings() -> None:
     op.create_index("idx_column_sighting_dataset", "column_sighting", ["dataset_id"])
     op.create_table(
         "schema_sighting",
-        refers("dataset_id", "dataset.dataset_id", primary_key=True),
+        key("dataset_id", Identifier),
         key("schema_hash", HASH),
         required("first_seen", UtcTime()),
         required("last_seen", UtcTime()),

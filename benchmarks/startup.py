@@ -1,0 +1,90 @@
+"""Start-up: from the command to the first answer, in a fresh folder, against an empty FastAPI app.
+
+Both are started in turn by the same Python, so that what the machine does at the time hits both.
+"""
+
+import http.client
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.result import Result
+
+ROUNDS = 5
+MOST_SECONDS = 30.0
+ALLOWED_MORE = 1.0
+
+EMPTY = """
+import uvicorn
+from fastapi import FastAPI
+app = FastAPI()
+@app.get("/api/v1/health")
+def health() -> dict[str, str]:
+    return {}
+uvicorn.run(app, host="127.0.0.1", port=PORT, log_level="warning", access_log=False, ws="none")
+"""
+
+
+def run() -> Iterator[Result]:
+    """Seconds that `floe api` takes longer than an app that does nothing."""
+    empty, ours = [], []
+    for _ in range(ROUNDS):
+        port = _free_port()
+        empty.append(_seconds([sys.executable, "-c", EMPTY.replace("PORT", str(port))], port))
+        port = _free_port()
+        floe = Path(sys.executable).with_name("floe")
+        ours.append(_seconds([str(floe), "api", "--port", str(port)], port))
+    more = statistics.median(ours) - statistics.median(empty)
+    yield Result(
+        "floe api in a fresh folder, seconds more than an empty FastAPI app",
+        more,
+        ALLOWED_MORE,
+        unit=" s",
+        note=f"{statistics.median(ours):.2f} s against {statistics.median(empty):.2f} s",
+    )
+
+
+def _seconds(command: list[str], port: int) -> float:
+    """Start a server in a folder of its own and wait for its first answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("FLOE_")}
+        started = time.perf_counter()
+        with subprocess.Popen(
+            command, cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as server:
+            try:
+                _wait(server, port, started)
+                return time.perf_counter() - started
+            finally:
+                server.terminate()
+                server.wait(MOST_SECONDS)
+
+
+def _wait(server: "subprocess.Popen[bytes]", port: int, started: float) -> None:
+    while time.perf_counter() - started < MOST_SECONDS:
+        if server.poll() is not None:
+            said = server.stderr.read().decode() if server.stderr else ""
+            raise RuntimeError(f"The server ended before it answered: {said}")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=MOST_SECONDS)
+        try:
+            connection.request("GET", "/api/v1/health")
+            connection.getresponse().read()
+        except ConnectionRefusedError:
+            time.sleep(0.005)
+        else:
+            return
+        finally:
+            connection.close()
+    raise TimeoutError("The server did not answer in time.")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

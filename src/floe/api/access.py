@@ -1,0 +1,163 @@
+"""Who may do what: the one table, and the one place that asks it.
+
+Every route has an operation id, and a route whose id is not in the table cannot be built. So a
+new route is closed until somebody has said here who may use it.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any, Protocol
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from floe.api.errors import ForbiddenError
+from floe.api.threads import in_thread
+from floe.catalog.principals import (
+    DATA_CONSUMER,
+    DATA_OWNER,
+    DATA_STEWARD,
+    INGEST,
+    PLATFORM_ADMIN,
+    SCOPE_ALL,
+    SCOPE_INGEST,
+    SCOPE_READ,
+    Identity,
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which roles may do something, and which scope of a token is enough for it."""
+
+    everywhere: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()  # only with datasets that are the caller's own
+    scope: str = SCOPE_ALL
+    public: bool = False
+
+
+# Whatever a token may be used for, this is part of it.
+ANY_SCOPE = "any"
+
+_PEOPLE = frozenset({PLATFORM_ADMIN, DATA_STEWARD, DATA_OWNER, DATA_CONSUMER})
+
+PUBLIC = Rule(public=True)
+READ = Rule(_PEOPLE, scope=SCOPE_READ)
+SEE_SELF = Rule(_PEOPLE | {INGEST}, scope=ANY_SCOPE)
+SEND = Rule(frozenset({PLATFORM_ADMIN, INGEST}), scope=SCOPE_INGEST)
+ASK = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD, DATA_OWNER}))
+DECIDE = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD}))
+CARE = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD}), own=frozenset({DATA_OWNER}))
+INSPECT = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD}), scope=SCOPE_READ)
+
+PERMISSIONS: Mapping[str, Rule] = {
+    "get_root": PUBLIC,
+    "get_health": PUBLIC,
+    "get_readiness": PUBLIC,
+    "get_openapi": PUBLIC,
+    "get_me": SEE_SELF,
+    "get_metrics": READ,
+    "send_event": SEND,
+    "send_run_event": SEND,
+    "send_batch": SEND,
+    "register_dataset": SEND,
+    "register_process": SEND,
+    "list_datasets": READ,
+    "get_dataset": READ,
+    "find_dataset": READ,
+    "update_dataset": CARE,
+    "list_dataset_history": READ,
+    "list_versions": READ,
+    "find_version": READ,
+    "get_version": READ,
+    "retract_version": CARE,
+    "list_schemas": READ,
+    "diff_schemas": READ,
+    "list_checks": READ,
+    "list_check_results": READ,
+    "get_dataset_lineage": READ,
+    "find_dataset_lineage": READ,
+    "get_column_lineage": READ,
+    "get_impact": READ,
+    "list_processes": READ,
+    "get_process": READ,
+    "find_process": READ,
+    "get_process_lineage": READ,
+    "find_process_lineage": READ,
+    "list_runs": READ,
+    "get_run": READ,
+    "list_events": READ,
+    "get_event": READ,
+    "list_changes": READ,
+    "submit_registration": ASK,
+    "list_registrations": READ,
+    "get_registration": READ,
+    "approve_registration": DECIDE,
+    "reject_registration": DECIDE,
+    "list_owners": READ,
+    "list_categories": READ,
+    "list_drift": READ,
+    "get_sla_status": READ,
+    "get_stats": READ,
+    "list_audit": INSPECT,
+}
+
+
+class Owned(Protocol):
+    """Something that has an owner."""
+
+    owner_team: str | None
+    owner_email: str | None
+
+
+def check_permission(identity: Identity, action: str) -> None:
+    """Raise an error unless the caller may do this at all, be it only with what is its own."""
+    rule = PERMISSIONS[action]
+    in_scope = bool(identity.scopes & {SCOPE_ALL, rule.scope}) or rule.scope == ANY_SCOPE
+    if not in_scope or not identity.roles & (rule.everywhere | rule.own):
+        raise _forbidden(identity, action, rule)
+
+
+def check_ownership(identity: Identity, action: str, thing: Owned) -> None:
+    """Raise an error unless the caller may do this with this very thing."""
+    rule = PERMISSIONS[action]
+    if not identity.roles & rule.everywhere and not (
+        identity.roles & rule.own and owns(identity, thing)
+    ):
+        raise _forbidden(identity, action, rule)
+
+
+def owns(identity: Identity, thing: Owned) -> bool:
+    """Say whether something belongs to the caller or to its team."""
+    by_team = identity.team is not None and thing.owner_team == identity.team
+    by_email = identity.email is not None and thing.owner_email == identity.email
+    return by_team or by_email
+
+
+def _forbidden(identity: Identity, action: str, rule: Rule) -> ForbiddenError:
+    needed = [*sorted(rule.everywhere), *(f"{role} of the dataset" for role in sorted(rule.own))]
+    return ForbiddenError(identity.name, action.replace("_", " "), needed)
+
+
+class GuardedRoute(APIRoute):
+    """A route that lets the caller in, or not, before anything else is looked at."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        # What asks the catalog waits for it, so it waits in a thread.
+        waits = not iscoroutinefunction(endpoint)
+        super().__init__(path, in_thread(endpoint) if waits else endpoint, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle, action = super().get_route_handler(), str(self.operation_id)
+        if PERMISSIONS[action].public:
+            return handle
+
+        async def guarded(request: Request) -> Response:
+            identity = await request.app.state.services.gate.identify(request)
+            check_permission(identity, action)
+            request.state.identity = identity
+            return await handle(request)
+
+        return guarded

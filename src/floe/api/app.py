@@ -1,0 +1,94 @@
+"""Put the API together: services, routes, what goes around them, and a clean end."""
+
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+
+from floe import __version__
+from floe.api.bodies import Budget
+from floe.api.documents import write_document
+from floe.api.envelope import Envelope
+from floe.api.gate import OpenGate, TokenGate
+from floe.api.metrics import Metrics
+from floe.api.problems import HANDLERS
+from floe.api.routes import ROUTERS
+from floe.api.services import Services
+from floe.api.watch import ChangeWatch
+from floe.catalog import Catalog
+from floe.catalog.sessions import Sessions
+from floe.client.names import LAKE
+from floe.events.ingest import EventDoor
+
+# Together fewer than the catalog has connections: the door needs one as well.
+READERS, OTHERS = 8, 5
+GZIP_LEVEL = 4
+GZIP_BYTES = 1_000
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+
+def create_app(catalog: Catalog, *, login: bool = True, lake: str = LAKE) -> FastAPI:
+    """Make the API of a catalog. Without login everybody on this machine may do everything.
+
+    Datasets that old jobs name without a namespace are of the lake.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = OTHERS
+        services = _make_services(catalog, login=login, lake=lake)
+        app.state.services = services
+        try:
+            yield
+        finally:
+            await services.watch.close()
+            # Whatever waits is written before the last sender is answered.
+            await anyio.to_thread.run_sync(services.door.close)
+            services.threads.shutdown()
+            services.sessions.close()
+
+    return _assemble(lifespan)
+
+
+def describe_api() -> dict[str, Any]:
+    """Return the OpenAPI document, without a catalog."""
+    return write_document(_assemble(None))
+
+
+def _make_services(catalog: Catalog, *, login: bool, lake: str) -> Services:
+    sessions = Sessions(catalog)
+    return Services(
+        sessions=sessions,
+        door=EventDoor(catalog),
+        gate=TokenGate(sessions) if login else OpenGate(),
+        metrics=Metrics(),
+        watch=ChangeWatch(sessions),
+        budget=Budget(),
+        threads=ThreadPoolExecutor(READERS, thread_name_prefix="reader"),
+        lake=lake,
+    )
+
+
+def _assemble(lifespan: Lifespan | None) -> FastAPI:
+    # No /docs: its page is made of scripts from elsewhere. The document is at /api/v1/openapi.json.
+    app = FastAPI(
+        title="floe",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        exception_handlers=HANDLERS,
+    )
+    # Laid out flat: to walk through nested routers would cost more than many answers do.
+    for router in ROUTERS:
+        app.router.routes.extend(router.routes)
+    app.add_middleware(GZipMiddleware, minimum_size=GZIP_BYTES, compresslevel=GZIP_LEVEL)
+    app.add_middleware(Envelope)
+    return app

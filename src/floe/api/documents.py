@@ -1,0 +1,158 @@
+"""The OpenAPI document: what routes say of themselves, put together.
+
+Shapes are msgspec structs, because answers are written by machines for machines and msgspec
+writes them several times as fast. FastAPI knows the paths and parameters; the shapes are put in
+here.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from floe.api.access import PERMISSIONS
+from floe.api.bodies import JSON, NDJSON
+from floe.api.problems import MEDIA_TYPE, Problem, problem_type
+from floe.api.schemas.events import BatchAnswer
+from floe.api.schemas.examples import EXAMPLES
+
+REF = "#/components/schemas/{name}"
+PROBLEM_REF = "#/components/responses/{name}"
+# What can happen to any request that needs a token, besides what its route says.
+ALWAYS = (401, 403, 422, 429, 500, 503)
+PROBLEMS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)
+TITLE = "floe"
+ABOUT = (
+    "Datasets, their versions, the processes and runs that write and read them, and the events "
+    "they come from. Send OpenLineage events, ask for anything that the catalog knows."
+)
+
+EVENT = {
+    "eventType": "COMPLETE",
+    "eventTime": "2026-09-01T06:30:00Z",
+    "producer": "https://example.com/jobs/1.0",
+    "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+    "run": {"runId": "0190a0f2-7b1c-7cc3-8f36-3c1f1d2c9a51"},
+    "job": {"namespace": "AUTOSYS", "name": "BOX/JobA"},
+    "inputs": [{"namespace": "DB2", "name": "SCHEMA.TABLE_A"}],
+    "outputs": [{"namespace": "S3", "name": "s3://bucket/credit-out"}],
+}
+HISTORICAL = {
+    "name": "historical",
+    "in": "query",
+    "required": False,
+    "description": "Fill history and trigger nothing.",
+    "schema": {"type": "boolean", "default": False},
+}
+
+_shapes: dict[str, type] = {"Problem": Problem}
+
+
+def gives(
+    shape: type | None = None,
+    *statuses: int,
+    takes: type | None = None,
+    status: int = 200,
+    example: Any = None,
+    media_type: str = JSON,
+) -> dict[str, Any]:
+    """Say what a route takes and gives, as keywords for its decorator."""
+    content: dict[str, Any] = {}
+    if shape is not None:
+        content = {"schema": _reference(shape)}
+    if example is not None:
+        content["example"] = example
+    answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if content:
+        answer["content"] = {media_type: content}
+    extra: dict[str, Any] = {"responses": {str(status): answer}}
+    extra["responses"].update({str(one): {} for one in (*statuses, *ALWAYS)})
+    if takes is not None:
+        extra["requestBody"] = {
+            "required": True,
+            "content": {JSON: {"schema": _reference(takes)}},
+        }
+    return {"openapi_extra": extra, "status_code": status}
+
+
+def takes_events(status: int, *, batch: bool = False) -> dict[str, Any]:
+    """Say what a route of the event door takes: the body is OpenLineage's, and read as bytes."""
+    said = (
+        gives(BatchAnswer, 400, 413, 415, status=status)
+        if batch
+        else gives(None, 400, 413, 415, status=status)
+    )
+    event = {"type": "object", "description": "An event as OpenLineage 2 has it.", "example": EVENT}
+    content: dict[str, Any] = {JSON: {"schema": event}}
+    if batch:
+        lines = {"type": "string", "description": "One event a line."}
+        content = {JSON: {"schema": {"type": "array", "items": event}}, NDJSON: {"schema": lines}}
+    said["openapi_extra"]["requestBody"] = {"required": True, "content": content}
+    said["openapi_extra"]["parameters"] = [HISTORICAL]
+    return said
+
+
+def _reference(shape: type) -> dict[str, str]:
+    if shape is str or shape is dict:
+        return {"type": "string" if shape is str else "object"}
+    _shapes[shape.__name__] = shape
+    return {"$ref": REF.format(name=shape.__name__)}
+
+
+def _problem(status: int) -> dict[str, Any]:
+    phrase = HTTPStatus(status).phrase
+    example = {"type": problem_type(status), "title": phrase, "status": status, "detail": "…"}
+    content = {"schema": _reference(Problem), "example": example}
+    return {"description": phrase, "content": {MEDIA_TYPE: content}}
+
+
+def write_document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of the app."""
+    document = get_openapi(title=TITLE, version=app.version, description=ABOUT, routes=app.routes)
+    _, schemas = msgspec.json.schema_components(_shapes.values(), ref_template=REF)
+    document["components"] = {
+        "schemas": {name: _with_example(name, schemas[name]) for name in sorted(schemas)},
+        "responses": {_problem_name(status): _problem(status) for status in PROBLEMS},
+        "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            _finish(operation)
+    return document
+
+
+def _with_example(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "example": EXAMPLES[name]} if name in EXAMPLES else schema
+
+
+def _finish(operation: dict[str, Any]) -> None:
+    action, responses = operation["operationId"], operation["responses"]
+    hidden = ("401", "403", "429") if PERMISSIONS[action].public else ()
+    operation["responses"] = {
+        status: _response(int(status), responses[status])
+        for status in sorted(responses)
+        if status not in hidden
+    }
+    if not PERMISSIONS[action].public:
+        operation["security"] = [{"token": []}]
+        operation["x-roles"] = _roles(action)
+
+
+def _response(status: int, response: dict[str, Any]) -> dict[str, Any]:
+    if status >= HTTPStatus.BAD_REQUEST:
+        return {"$ref": PROBLEM_REF.format(name=_problem_name(status))}
+    # FastAPI supposes JSON of any shape where a route does not say.
+    content = {kind: body for kind, body in response["content"].items() if body.get("schema")}
+    said = {"description": response["description"]}
+    return {**said, "content": content} if content else said
+
+
+def _problem_name(status: int) -> str:
+    return HTTPStatus(status).phrase.title().replace(" ", "")
+
+
+def _roles(action: str) -> list[str]:
+    rule = PERMISSIONS[action]
+    return [*sorted(rule.everywhere), *(f"{role} (own)" for role in sorted(rule.own))]

@@ -1,0 +1,156 @@
+"""The gate: from the token that a request carries to who is asking.
+
+A token that was found good is believed for a few seconds, so that a busy job host costs no query
+and a revoked token dies soon all the same.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from floe import clock
+from floe.api.errors import AddressBlockedError, ForeignSiteError, UnauthorizedError
+from floe.catalog.principals import (
+    PLATFORM_ADMIN,
+    Identity,
+    find_token,
+    hash_token,
+    touch_token,
+)
+from floe.catalog.sessions import CatalogAwayError, Sessions
+
+BELIEVED_SECONDS = 3.0
+MOST_BELIEVED = 10_000
+# So many wrong tokens may come from one address within a minute.
+MOST_FAILURES = 10
+FAILURE_SECONDS = 60.0
+MOST_ADDRESSES = 10_000
+
+LOCAL = Identity("local", frozenset({PLATFORM_ADMIN}))
+
+
+class Gate(Protocol):
+    """Says who is asking."""
+
+    async def identify(self, request: Request) -> Identity:
+        """Return who sent a request, or raise an error that says what is missing."""
+
+
+class OpenGate:
+    """Everybody on this machine is its administrator. Never for an address that others reach."""
+
+    async def identify(self, request: Request) -> Identity:
+        # A page from elsewhere could make the browser ask: by another name for this machine, or
+        # as itself.
+        origin = request.headers.get("origin")
+        foreign = origin is not None and origin != f"{request.url.scheme}://{request.url.netloc}"
+        if foreign or not is_loopback(request.url.hostname or ""):
+            raise ForeignSiteError
+        return LOCAL
+
+
+class TokenGate:
+    """Everybody needs a token."""
+
+    def __init__(self, sessions: Sessions, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._sessions = sessions
+        self._monotonic = monotonic
+        self._believed: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
+        self._failures = Failures(monotonic)
+
+    async def identify(self, request: Request) -> Identity:
+        token = _bearer_token(request)
+        token_hash = hash_token(token)
+        known = self._believed.get(token_hash)
+        if known is not None and self._monotonic() < known[1] and not _expired(known[0]):
+            return known[0]
+        return await self._look_up(token_hash, request.client.host if request.client else "")
+
+    async def _look_up(self, token_hash: str, address: str) -> Identity:
+        self._failures.check(address)
+        self._believed.pop(token_hash, None)
+        identity = await run_in_threadpool(self._find, token_hash)
+        if identity is None:
+            self._failures.note(address)
+            raise UnauthorizedError(token_given=True)
+        self._believed[token_hash] = identity, self._monotonic() + BELIEVED_SECONDS
+        if len(self._believed) > MOST_BELIEVED:
+            self._believed.popitem(last=False)
+        return identity
+
+    def _find(self, token_hash: str) -> Identity | None:
+        now = clock.now()
+        with self._sessions.reading() as session:
+            found = find_token(session, token_hash, now)
+        if found is None:
+            return None
+        if _is_stale(found.last_used_at, now):
+            # A catalog that can be read and not be written, on a full disk, still answers.
+            with suppress(CatalogAwayError), self._sessions.writing() as session:
+                touch_token(session, found.identity.token_id, now)
+        return found.identity
+
+
+class Failures:
+    """Wrong tokens by address. Guessing is hopeless; this keeps it from being expensive too."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._by_address: OrderedDict[str, _Failed] = OrderedDict()
+
+    def check(self, address: str) -> None:
+        """Raise an error while an address has to wait."""
+        failed = self._by_address.get(address)
+        if failed is None:
+            return
+        left = failed.until - self._monotonic()
+        if left <= 0:
+            del self._by_address[address]
+        elif failed.count >= MOST_FAILURES:
+            raise AddressBlockedError(int(left) + 1)
+
+    def note(self, address: str) -> None:
+        """Count a wrong token."""
+        failed = self._by_address.setdefault(address, _Failed(self._monotonic() + FAILURE_SECONDS))
+        failed.count += 1
+        if len(self._by_address) > MOST_ADDRESSES:
+            self._by_address.popitem(last=False)
+
+
+@dataclass
+class _Failed:
+    until: float
+    count: int = 0
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a name or address means this very machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _bearer_token(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise UnauthorizedError(token_given=False)
+    return token.strip()
+
+
+def _expired(identity: Identity) -> bool:
+    return identity.expires_at is not None and identity.expires_at <= clock.now()
+
+
+def _is_stale(last_used: datetime | None, now: datetime) -> bool:
+    return last_used is None or now - last_used >= timedelta(hours=1)

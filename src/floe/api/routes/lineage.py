@@ -1,0 +1,247 @@
+"""Lineage of datasets, processes and columns, impact, and drift."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from floe.api.access import GuardedRoute
+from floe.api.answers import reply
+from floe.api.cursors import cut_page, read_number
+from floe.api.deps import (
+    DEFAULT_LIMIT,
+    Cursor,
+    Depth,
+    FullName,
+    Limit,
+    Moment,
+    Number,
+    OptionalNumber,
+)
+from floe.api.documents import gives
+from floe.api.routes.processes import ProcessKey
+from floe.api.schemas.lineage import (
+    ColumnEdgeItem,
+    ColumnGraph,
+    ColumnItem,
+    DriftPage,
+    GraphEdge,
+    GraphNode,
+    ImpactSummary,
+    LineageGraph,
+    SlaAtRisk,
+)
+from floe.api.services import services_of
+from floe.catalog import find_dataset, find_process
+from floe.catalog.column_lineage import Side, walk_columns
+from floe.catalog.datasets import get_dataset
+from floe.catalog.drift import list_drift as page_drift
+from floe.catalog.edges import DATASET, PROCESS, Node
+from floe.catalog.impact import WHOLE_GRAPH, SlaImpact, summarize_impact
+from floe.catalog.lineage import DEFAULT_DEPTH, MAX_NODES, Direction, Kind, Lineage, walk_lineage
+from floe.catalog.processes import get_process
+
+Shown = Annotated[Kind, Query(description="Show both, or leave one kind of node out.")]
+Most = Annotated[int, Query(ge=1, le=MAX_NODES, description="Stop after so many nodes.")]
+
+router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["lineage"])
+
+
+@router.get(
+    "/dataset/lineage",
+    operation_id="find_dataset_lineage",
+    summary="Lineage of a dataset by name",
+    **gives(LineageGraph, 404, 409),
+)
+def find_dataset_lineage(
+    request: Request,
+    full_name: FullName,
+    *,
+    direction: Direction = "downstream",
+    depth: Depth = DEFAULT_DEPTH,
+    show: Shown = "both",
+    as_of: Moment = None,
+    most: Most = MAX_NODES,
+) -> Response:
+    """Where its data comes from, or what depends on it."""
+    with services_of(request).sessions.reading() as session:
+        start = Node(DATASET, find_dataset(session, full_name).dataset_id)
+        return _graph(
+            walk_lineage(session, start, direction, depth, kind=show, as_of=as_of, max_nodes=most)
+        )
+
+
+@router.get(
+    "/dataset/{dataset_id}/lineage",
+    operation_id="get_dataset_lineage",
+    summary="Lineage of a dataset",
+    **gives(LineageGraph, 404),
+)
+def get_dataset_lineage(
+    request: Request,
+    dataset_id: Number,
+    *,
+    direction: Direction = "downstream",
+    depth: Depth = DEFAULT_DEPTH,
+    show: Shown = "both",
+    as_of: Moment = None,
+    most: Most = MAX_NODES,
+) -> Response:
+    """Where its data comes from, or what depends on it."""
+    with services_of(request).sessions.reading() as session:
+        start = Node(DATASET, get_dataset(session, dataset_id).dataset_id)
+        return _graph(
+            walk_lineage(session, start, direction, depth, kind=show, as_of=as_of, max_nodes=most)
+        )
+
+
+@router.get(
+    "/process/lineage",
+    operation_id="find_process_lineage",
+    summary="Lineage of a process by key",
+    **gives(LineageGraph, 404, 409),
+)
+def find_process_lineage(
+    request: Request,
+    process_key: ProcessKey,
+    *,
+    direction: Direction = "downstream",
+    depth: Depth = DEFAULT_DEPTH,
+    show: Shown = "both",
+    as_of: Moment = None,
+    most: Most = MAX_NODES,
+) -> Response:
+    """What it depends on, or what depends on it."""
+    with services_of(request).sessions.reading() as session:
+        start = Node(PROCESS, find_process(session, process_key).process_id)
+        return _graph(
+            walk_lineage(session, start, direction, depth, kind=show, as_of=as_of, max_nodes=most)
+        )
+
+
+@router.get(
+    "/process/{process_id}/lineage",
+    operation_id="get_process_lineage",
+    summary="Lineage of a process",
+    **gives(LineageGraph, 404),
+)
+def get_process_lineage(
+    request: Request,
+    process_id: Number,
+    *,
+    direction: Direction = "downstream",
+    depth: Depth = DEFAULT_DEPTH,
+    show: Shown = "both",
+    as_of: Moment = None,
+    most: Most = MAX_NODES,
+) -> Response:
+    """What it depends on, or what depends on it."""
+    with services_of(request).sessions.reading() as session:
+        start = Node(PROCESS, get_process(session, process_id).process_id)
+        return _graph(
+            walk_lineage(session, start, direction, depth, kind=show, as_of=as_of, max_nodes=most)
+        )
+
+
+def _graph(found: Lineage) -> Response:
+    return reply(
+        LineageGraph(
+            [GraphNode(*node) for node in found.nodes],
+            [
+                GraphEdge(source[0], source[1], target[0], target[1], role, known_by, via)
+                for source, target, role, known_by, via in found.edges
+            ],
+            found.truncated,
+        )
+    )
+
+
+@router.get(
+    "/dataset/{dataset_id}/columns/lineage",
+    operation_id="get_column_lineage",
+    summary="Lineage of columns",
+    **gives(ColumnGraph, 404),
+)
+def get_column_lineage(
+    request: Request,
+    dataset_id: Number,
+    *,
+    column: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    direction: Side = "upstream",
+    depth: Depth = DEFAULT_DEPTH,
+) -> Response:
+    """Which columns feed a column, or which it feeds; without a column those of all of them."""
+    with services_of(request).sessions.reading() as session:
+        dataset = get_dataset(session, dataset_id)
+        found = walk_columns(session, dataset, column, direction, depth)
+    return reply(
+        ColumnGraph(
+            [ColumnItem(*one) for one in found.columns],
+            [
+                ColumnEdgeItem(*link.source, *link.target, link.kind, link.process)
+                for link in found.edges
+            ],
+            found.truncated,
+        )
+    )
+
+
+@router.get(
+    "/dataset/{dataset_id}/impact",
+    operation_id="get_impact",
+    summary="What is affected when a dataset is late or wrong",
+    **gives(ImpactSummary, 404),
+)
+def get_impact(
+    request: Request,
+    dataset_id: Number,
+    depth: Annotated[int, Query(ge=1, le=WHOLE_GRAPH)] = WHOLE_GRAPH,
+) -> Response:
+    """Everything downstream, the teams that own it, and the promises in danger."""
+    with services_of(request).sessions.reading() as session:
+        get_dataset(session, dataset_id)
+        found = summarize_impact(session, dataset_id, depth)
+    return reply(
+        ImpactSummary(
+            [GraphNode(*node) for node in found.datasets],
+            [GraphNode(*node) for node in found.processes],
+            found.by_depth,
+            found.teams,
+            [_at_risk(one) for one in found.slas],
+            found.truncated,
+        )
+    )
+
+
+def _at_risk(sla: SlaImpact) -> SlaAtRisk:
+    node, key = sla.node, sla.key
+    return SlaAtRisk(
+        sla.sla_id, sla.name, sla.due, sla.zone, sla.window_sec, node.type, node.id, key
+    )
+
+
+@router.get(
+    "/drift",
+    operation_id="list_drift",
+    summary="Edges that are declared and not seen, or seen and not declared",
+    **gives(DriftPage, 400),
+)
+def list_drift(
+    request: Request,
+    *,
+    process_id: OptionalNumber = None,
+    dataset_id: OptionalNumber = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """In the order of edge numbers."""
+    with services_of(request).sessions.reading() as session:
+        found = page_drift(
+            session,
+            process_id=process_id,
+            dataset_id=dataset_id,
+            after=read_number(cursor) or 0,
+            limit=limit + 1,
+        )
+    return reply(DriftPage(*cut_page(found, limit, lambda one: one.edge_id)))

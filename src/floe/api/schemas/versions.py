@@ -1,0 +1,94 @@
+"""Versions and schemas, as the API shows them."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from floe.api.schemas.fields import Reason
+from floe.catalog.schemas import Column
+
+
+class VersionItem(Struct):
+    """A version, as a list shows it."""
+
+    dataset_version_id: int
+    version_tag: str
+    business_date: date | None
+    partition_key: str | None
+    state: str
+    row_count: int | None
+    size_bytes: int | None
+    schema_hash: str | None
+    produced_by_run_id: str | None
+    produced_at: datetime
+
+
+class VersionDetail(VersionItem):
+    """A version with all that is known of it."""
+
+    dataset_id: int
+    seq: int
+    path: str | None
+    checksum: str | None
+    legal_hold: bool
+    metadata_json: Any
+    full_name: str = ""
+    columns: Sequence[Column] = ()
+
+
+class VersionPage(Struct):
+    """A page of versions, the newest first."""
+
+    items: Sequence[VersionItem]
+    next: str | None
+
+
+class Retraction(Struct, forbid_unknown_fields=True):
+    """Why a version is taken back."""
+
+    reason: Reason
+
+
+class Retracted(Struct):
+    """A version that was taken back, and the one that is READY in its place."""
+
+    retracted: str
+    ready_again: str | None
+
+
+class SchemaItem(Struct):
+    """A schema that a dataset was seen with."""
+
+    schema_hash: str
+    first_seen: datetime
+    last_seen: datetime
+    columns: Sequence[Column]
+
+
+class SchemaHistory(Struct):
+    """The schemas that a dataset was seen with, the newest first."""
+
+    items: Sequence[SchemaItem]
+
+
+class Retyped(Struct):
+    """A column whose type changed."""
+
+    column: str
+    before: str
+    after: str
+
+
+class SchemaChange(Struct):
+    """How the schema of one version differs from that of another."""
+
+    before: str
+    after: str
+    breaking: bool
+    added: Sequence[str]
+    removed: Sequence[str]
+    retyped: Sequence[Retyped]
+    tightened: Sequence[str]
+    loosened: Sequence[str]

@@ -1,0 +1,112 @@
+"""Run the API: take the address, serve until told to stop, and leave nothing half-written."""
+
+import errno
+import gc
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from floe.api.gate import is_loopback
+from floe.errors import FloeError
+
+# Whoever waits for an answer gets it, but a client that waits for changes is not waited for.
+GRACEFUL_SECONDS = 5
+KEEP_ALIVE_SECONDS = 75
+BACKLOG = 2048
+
+
+class UnsafeAddressError(FloeError):
+    """Others could reach an API that asks nobody who they are."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"{host} can be reached by others, and --no-auth would let all of them do everything. "
+            "Leave out --no-auth, or listen on 127.0.0.1."
+        )
+
+
+class AddressTakenError(FloeError):
+    """Another program listens there already."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(
+            f"Port {port} of {host} is taken by another program, perhaps another floe api. "
+            "Stop it, or choose another port with --port."
+        )
+
+
+class AddressError(FloeError):
+    """The address cannot be listened on."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(
+            f"Cannot listen on {host}:{port}: {reason}. Choose another --host or --port."
+        )
+
+
+def listen(host: str, port: int, *, login: bool) -> socket.socket:
+    """Take the address; port 0 is any that is free. Callers wait from here on."""
+    if not login and not is_loopback(host):
+        raise UnsafeAddressError(host)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP, or asyncio would not know that small answers must not wait for each other.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise AddressTakenError(host, port) from error
+        raise AddressError(host, port, error.strerror or str(error)) from error
+    # Set here too: two programs may bind at once, and only one may listen.
+    try:
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise AddressTakenError(host, port) from error
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Return the address that a browser takes."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - looked at, not listened on
+        host = socket.gethostname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(app: FastAPI, listener: socket.socket) -> None:
+    """Answer requests until Ctrl-C or SIGTERM; then finish what is being answered."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        # A line per request would cost as much as the request, and could hold a token.
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=GRACEFUL_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        backlog=BACKLOG,
+    )
+    # All that is loaded will stay: the collector need not look at it again.
+    gc.freeze()
+    gc.enable()
+    with listener, _signals_kept():
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Being told to stop is not an error: uvicorn raises the signal again when all is done."""
+    stops = (signal.SIGINT, signal.SIGTERM)
+    before = {stop: signal.signal(stop, lambda *_: None) for stop in stops}
+    try:
+        yield
+    finally:
+        for stop, handler in before.items():
+            signal.signal(stop, handler)

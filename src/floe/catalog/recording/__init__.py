@@ -1,0 +1,33 @@
+"""Write what events claim into the catalog, whatever order they come in."""
+
+from floe.catalog.recording.claims import (
+    DatasetClaim,
+    EventClaim,
+    RunClaim,
+    Seen,
+    VersionClaim,
+)
+from floe.catalog.recording.group import (
+    CatalogUnavailableError,
+    UnstorableClaimError,
+    index_forgotten,
+    index_recorded,
+    record_group,
+)
+from floe.catalog.recording.record import Recorder
+from floe.catalog.recording.scope import StaleKnowledgeError
+
+__all__ = [
+    "CatalogUnavailableError",
+    "DatasetClaim",
+    "EventClaim",
+    "Recorder",
+    "RunClaim",
+    "Seen",
+    "StaleKnowledgeError",
+    "UnstorableClaimError",
+    "VersionClaim",
+    "index_forgotten",
+    "index_recorded",
+    "record_group",
+]

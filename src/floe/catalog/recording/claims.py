@@ -1,0 +1,94 @@
+"""What one event claims, in the catalog's own words and free of the wire's.
+
+Claims of several events about one thing are merged by rules that do not ask which came first:
+the earliest start, the latest sighting, the newest facet. So any order gives one result.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import IntFlag
+
+
+class Seen(IntFlag):
+    """Which kinds of event a run has had. A run's status follows from all of them together."""
+
+    STARTED = 1
+    ABORTED = 2
+    FAILED = 4
+    COMPLETED = 8
+
+
+@dataclass(slots=True)
+class RunClaim:
+    """What an event says of its run."""
+
+    run_uuid: str
+    seen: Seen
+    at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    business_date: date | None
+    parent_run_uuid: str | None
+    facets: str | None
+
+
+@dataclass(slots=True)
+class ColumnClaim:
+    """One column feeds another."""
+
+    namespace: str
+    name: str
+    source_column: str
+    target_column: str
+    kind: str
+
+
+@dataclass(slots=True)
+class VersionClaim:
+    """What an event says of a version that a run wrote or read."""
+
+    tag: str | None
+    business_date: date | None
+    rows: int | None = None
+    size: int | None = None
+    path: str | None = None
+    metadata: str | None = None
+
+
+@dataclass(slots=True)
+class DatasetClaim:
+    """What an event says of a dataset."""
+
+    namespace: str
+    name: str
+    writes: bool
+    reads: bool
+    version: VersionClaim
+    # Raw bytes: most schemas and column lineages are known by them and need not be read.
+    schema: bytes | None = None
+    columns: bytes | None = None
+    symlinks: tuple[tuple[str, str], ...] = ()
+    facets: Mapping[str, str] = field(default_factory=dict)
+    assertions: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(slots=True)
+class EventClaim:
+    """An event, and all that it claims."""
+
+    day: date
+    hash: str
+    at: datetime
+    type: str
+    payload: bytes
+    codec: str
+    historical: bool
+    received_at: datetime
+    # The business date, as said outright and as the schedule says it.
+    business_date: date | None = None
+    nominal_at: datetime | None = None
+    process_key: str | None = None
+    run: RunClaim | None = None
+    datasets: list[DatasetClaim] = field(default_factory=list)
+    process_facets: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,170 @@
+"""Read the facets that have rows of their own. What is not as it should be claims nothing."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import DecodeError, Struct
+from msgspec import field as msgspec_field
+
+from floe.catalog.column_edges import DIRECT
+from floe.catalog.schemas import Column
+
+LONGEST_COLUMN, LONGEST_TYPE, LONGEST_KIND = 200, 1000, 20
+# What affects the whole dataset and not one column, such as a filter.
+ALL_COLUMNS = "*"
+KINDS = {
+    ("DIRECT", "AGGREGATION"): "AGGREGATE",
+    ("INDIRECT", "AGGREGATION"): "AGGREGATE",
+    ("INDIRECT", "GROUP_BY"): "AGGREGATE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSource:
+    """A column of another dataset that a column is made from."""
+
+    namespace: str
+    name: str
+    source_column: str
+    target_column: str
+    kind: str
+
+
+def read_object(raw: bytes | str) -> dict[str, Any]:
+    """Read a JSON object; anything else is an empty one."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (DecodeError, RecursionError, UnicodeDecodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def read_schema(raw: bytes) -> list[Column]:
+    """Read the columns of a schema facet; nested ones stay in their column's metadata."""
+    fields = read_object(raw).get("fields")
+    return [
+        Column(
+            str(field["name"])[:LONGEST_COLUMN],
+            str(field.get("type") or "")[:LONGEST_TYPE],
+            metadata=_column_metadata(field),
+        )
+        for field in (fields if isinstance(fields, list) else ())
+        if isinstance(field, dict) and isinstance(field.get("name"), str)
+    ]
+
+
+def _column_metadata(field: Mapping[str, Any]) -> dict[str, Any] | None:
+    kept = {key: value for key, value in field.items() if key not in ("name", "type") and value}
+    return kept or None
+
+
+def metadata_text(column: Column) -> str | None:
+    """A column's metadata as the catalog stores it."""
+    if not column.metadata:
+        return None
+    return _encoder.encode(column.metadata).decode()
+
+
+class _Transformation(Struct, gc=False):
+    type: str = ""
+    subtype: str = ""
+
+
+class _Source(Struct, gc=False):
+    namespace: str
+    name: str
+    field: str
+    transformations: list[_Transformation] = []
+
+
+class _Target(Struct, gc=False):
+    inputs: list[_Source] = msgspec_field(name="inputFields")
+
+
+class _ColumnLineage(Struct, gc=False):
+    fields: dict[str, _Target]
+    dataset: list[_Source] = []
+
+
+_lineage = msgspec.json.Decoder(_ColumnLineage)
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def read_columns(raw: bytes) -> list[ColumnSource]:
+    """Read where columns come from, of a columnLineage facet."""
+    try:
+        facet = _lineage.decode(raw)
+    except (DecodeError, RecursionError, UnicodeDecodeError):
+        # Something in it is not as it should be; the rest may be.
+        return _read_columns_one_by_one(raw)
+    found: dict[ColumnSource, None] = {}
+    for target, entry in facet.fields.items():
+        for one in entry.inputs:
+            for kind in _kinds_of(one.transformations):
+                found[_column_source(one, target, kind)] = None
+    for one in facet.dataset:
+        for kind in _kinds_of(one.transformations):
+            found[_column_source(one, ALL_COLUMNS, kind)] = None
+    return [source for source in found if source.namespace and source.name and source.source_column]
+
+
+def _column_source(one: _Source, target: str, kind: str) -> ColumnSource:
+    return ColumnSource(
+        one.namespace[:200],
+        one.name[:300],
+        one.field[:LONGEST_COLUMN],
+        target[:LONGEST_COLUMN],
+        kind,
+    )
+
+
+def _kinds_of(transformations: list[_Transformation]) -> list[str]:
+    if not transformations:
+        return [DIRECT]
+    return list(dict.fromkeys(_kind(one.type, one.subtype) for one in transformations))
+
+
+def _kind(kind: str, subtype: str) -> str:
+    known = KINDS.get((kind, subtype))
+    return known or (subtype[:LONGEST_KIND] if kind == "INDIRECT" and subtype else DIRECT)
+
+
+def _read_columns_one_by_one(raw: bytes) -> list[ColumnSource]:
+    facet = read_object(raw)
+    fields = facet.get("fields")
+    sources: list[ColumnSource] = []
+    for target, entry in fields.items() if isinstance(fields, dict) else ():
+        inputs = entry.get("inputFields") if isinstance(entry, dict) else None
+        sources += _sources(inputs, str(target))
+    sources += _sources(facet.get("dataset"), ALL_COLUMNS)
+    return list(dict.fromkeys(sources))
+
+
+def _sources(inputs: Any, target: str) -> Iterator[ColumnSource]:
+    for one in inputs if isinstance(inputs, list) else ():
+        if not isinstance(one, dict):
+            continue
+        namespace, name, column = (
+            str(one.get(key) or "") for key in ("namespace", "name", "field")
+        )
+        if namespace and name and column:
+            for kind in _kinds(one.get("transformations")):
+                yield ColumnSource(
+                    namespace[:200],
+                    name[:300],
+                    column[:LONGEST_COLUMN],
+                    target[:LONGEST_COLUMN],
+                    kind,
+                )
+
+
+def _kinds(transformations: Any) -> list[str]:
+    listed = transformations if isinstance(transformations, list) else ()
+    found = [
+        _kind(str(one.get("type") or ""), str(one.get("subtype") or ""))
+        for one in listed
+        if isinstance(one, dict)
+    ]
+    return list(dict.fromkeys(found)) or [DIRECT]

@@ -1,0 +1,186 @@
+"""The rules by which claims become rows, one for each table. None asks which came first."""
+
+from dataclasses import replace
+
+from floe.catalog.stores.merging import Assign, Merge, earliest, latest, preferred
+
+EVENTS = Merge(
+    "run_event",
+    (
+        "event_day", "event_hash", "event_time", "event_type", "run_uuid", "process_key",
+        "payload_json", "payload_codec", "historical", "received_at",
+    ),
+    key=("event_day", "event_hash"),
+    returning=("event_hash",),
+)  # fmt: skip
+
+PROCESSES = Merge(
+    "process",
+    ("process_key", "name", "trigger_mode", "status", "created_at"),
+    key=("process_key",),
+    returning=("process_key", "process_id"),
+)
+
+DATASETS = Merge(
+    "dataset",
+    ("namespace", "name", "full_name", "status", "needs_validation", "created_by", "created_at"),
+    key=("full_name",),
+    returning=("full_name", "dataset_id"),
+)
+
+# A run's status follows from all its events together: completed wins over failed, failed over
+# aborted. Both completed and failed is kept, and shows as a conflict.
+_RANK = (
+    "CASE {side}.status WHEN 'SUCCESS' THEN 3 WHEN 'FAILED' THEN 2 "
+    "WHEN 'CANCELLED' THEN 1 ELSE 0 END"
+)
+_OLD_RANK, _NEW_RANK = _RANK.format(side="{old}"), _RANK.format(side="{new}")
+_NEWER_FACETS = (
+    "{new}.facets_at IS NOT NULL AND ({old}.facets_at IS NULL OR {new}.facets_at > {old}.facets_at "
+    "OR ({new}.facets_at = {old}.facets_at AND {new}.facets_json > {old}.facets_json))"
+)
+RUNS = Merge(
+    "process_run",
+    (
+        "run_uuid", "process_id", "business_date", "start_ts", "end_ts", "status", "attempt",
+        "parent_run_uuid", "historical", "facets_json", "facets_at", "saw_success", "saw_failure",
+        "created_at",
+    ),
+    key=("run_uuid",),
+    update=(
+        earliest("business_date"),
+        earliest("start_ts"),
+        (
+            "end_ts",
+            f"CASE WHEN {_NEW_RANK} > {_OLD_RANK} THEN {{new}}.end_ts "
+            f"WHEN {_NEW_RANK} < {_OLD_RANK} THEN {{old}}.end_ts "
+            f"ELSE {earliest('end_ts')[1]} END",
+        ),
+        preferred("status", f"{_NEW_RANK} > {_OLD_RANK}"),
+        earliest("parent_run_uuid"),
+        earliest("historical"),
+        preferred("facets_json", _NEWER_FACETS),
+        preferred("facets_at", _NEWER_FACETS),
+        latest("saw_success"),
+        latest("saw_failure"),
+    ),
+    returning=("run_uuid", "run_id"),
+)  # fmt: skip
+
+_SIGHTING = (earliest("first_seen"), latest("last_seen"))
+_SEEN_WIDER = "{new}.first_seen < {old}.first_seen OR {new}.last_seen > {old}.last_seen"
+
+EDGES = Merge(
+    "lineage_edge",
+    (
+        "source_type", "source_id", "target_type", "target_id", "edge_role", "known_by",
+        "first_seen", "last_seen", "created_at",
+    ),
+    key=("source_type", "source_id", "target_type", "target_id", "edge_role", "known_by"),
+    update=_SIGHTING,
+    when=_SEEN_WIDER,
+)  # fmt: skip
+
+COLUMN_EDGES = Merge(
+    "column_edge",
+    (
+        "source_dataset_id", "source_column", "target_dataset_id", "target_column", "process_id",
+        "kind", "lineage_hash",
+    ),
+    key=(
+        "target_dataset_id", "target_column", "source_dataset_id", "source_column", "process_id",
+        "kind", "lineage_hash",
+    ),
+)  # fmt: skip
+
+COLUMN_SIGHTINGS = Merge(
+    "column_sighting",
+    ("process_id", "dataset_id", "lineage_hash", "first_seen", "last_seen"),
+    key=("process_id", "dataset_id", "lineage_hash"),
+    update=_SIGHTING,
+    when=_SEEN_WIDER,
+)
+
+SCHEMAS = Merge(
+    "dataset_schema",
+    (
+        "schema_hash", "column_order", "column_name", "column_type", "nullable",
+        "column_metadata",
+    ),
+    key=("schema_hash", "column_order"),
+)  # fmt: skip
+
+SIGHTINGS = Merge(
+    "schema_sighting",
+    ("dataset_id", "schema_hash", "first_seen", "last_seen"),
+    key=("dataset_id", "schema_hash"),
+    update=_SIGHTING,
+    when=_SEEN_WIDER,
+)
+
+FACETS = Merge(
+    "observed_facet",
+    ("owner_type", "owner_id", "facet", "facet_hash", "seen_at", "body"),
+    key=("owner_type", "owner_id", "facet"),
+    update=(
+        ("facet_hash", "{new}.facet_hash"),
+        ("seen_at", "{new}.seen_at"),
+        ("body", "{new}.body"),
+    ),
+    when="{new}.seen_at > {old}.seen_at "
+    "OR ({new}.seen_at = {old}.seen_at AND {new}.facet_hash > {old}.facet_hash)",
+    returning=("owner_type", "owner_id", "facet", "body"),
+)
+
+INPUTS = Merge(
+    "run_input",
+    ("run_id", "dataset_id", "version_tag", "dataset_version_id"),
+    key=("run_id", "dataset_id", "version_tag"),
+)
+
+VERSIONS = Merge(
+    "dataset_version",
+    (
+        "dataset_id", "version_tag", "business_date", "seq", "state", "path", "row_count",
+        "size_bytes", "schema_hash", "produced_by_run_id", "produced_at", "legal_hold",
+        "metadata_json",
+    ),
+    key=("dataset_id", "version_tag"),
+    returning=("dataset_version_id", "dataset_id", "version_tag"),
+)  # fmt: skip
+
+DATASET_EVENTS = Merge(
+    "dataset_event",
+    ("dataset_id", "dataset_version_id", "event_type", "actor", "occurred_at"),
+)
+
+# A version that somebody read before it was announced: all that is known is who read it first.
+EXTERNAL_VERSIONS = replace(
+    VERSIONS,
+    update=(earliest("produced_at"),),
+    when="{old}.state = 'EXTERNAL' AND {new}.produced_at < {old}.produced_at",
+    returning=(),
+)
+
+# The same, now that its producer has announced it.
+ANNOUNCED_VERSIONS = replace(
+    VERSIONS,
+    update=tuple(
+        (name, f"{{new}}.{name}") for name in VERSIONS.columns if name not in VERSIONS.key
+    ),
+    returning=(),
+)
+
+# States of versions that are there already change by number; the rows are never new.
+VERSION_STATES = Assign("dataset_version", "dataset_version_id", "state", "1 = 1")
+
+CHECKS = Merge(
+    "quality_check_def",
+    ("dataset_id", "name", "kind", "severity", "active", "created_at"),
+    key=("dataset_id", "name"),
+)
+
+CHECK_RESULTS = Merge(
+    "quality_check_result",
+    ("qdef_id", "dataset_version_id", "run_id", "executed_at", "status"),
+)

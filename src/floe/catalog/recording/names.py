@@ -1,0 +1,115 @@
+"""From names to numbers: find the processes and datasets of events, and make those that are new."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from floe.catalog.processes import ACTIVE, TRIGGER_PROCESS
+from floe.catalog.recording.merges import DATASETS, PROCESSES
+from floe.catalog.recording.scope import Recording
+from floe.catalog.stores.merging import Answer, Lookup, Row
+from floe.spec.identity import DatasetId, process_of_key
+
+OBSERVED_BY = "events"
+PROCESS_NUMBERS = Lookup("process", ("process_key", "process_id"), by=("process_key",))
+DATASET_NUMBERS = Lookup("dataset", ("full_name", "dataset_id"), by=("full_name",))
+ALIASES = Lookup("dataset_alias", ("namespace", "name", "dataset_id"), by=("namespace", "name"))
+
+
+def resolve_names(recording: Recording) -> None:
+    """Make sure that the process and the datasets of every event have numbers."""
+    processes = _put_processes(recording)
+    names = {(one.namespace, one.name) for claim in recording.claims for one in claim.datasets}
+    # Both questions are out before the first answer is waited for.
+    datasets = _ask_datasets(recording, names)
+    _learn_processes(recording, processes)
+    _learn_datasets(recording, datasets)
+
+
+def resolve_datasets(recording: Recording, names: set[tuple[str, str]]) -> None:
+    """Make sure that every dataset, by whichever of its names, has a number."""
+    _learn_datasets(recording, _ask_datasets(recording, names))
+
+
+def _put_processes(recording: Recording) -> Answer:
+    known = recording.memory.processes
+    keys = {claim.process_key for claim in recording.claims if claim.process_key}
+    return recording.merge_returning(
+        PROCESSES,
+        [
+            (key, process_of_key(key).name[:300], TRIGGER_PROCESS, ACTIVE, recording.written_now)
+            for key in sorted(keys)
+            if key not in known
+        ],
+    )
+
+
+def _learn_processes(recording: Recording, made: Answer) -> None:
+    known = recording.memory.processes
+    for key, number in made.fetchall():
+        known.put(key, number)
+    # Those that were there already do not come back, and are looked up.
+    keys = {claim.process_key for claim in recording.claims if claim.process_key}
+    there = [key for key in keys if key not in known]
+    if there:
+        for key, number in recording.find(PROCESS_NUMBERS, there).fetchall():
+            known.put(key, number)
+
+
+class _Asked(NamedTuple):
+    """Names without a number, and the two places where they may have one."""
+
+    by_full_name: dict[str, list[tuple[str, str]]]
+    datasets: Answer
+    aliases: Answer
+
+
+def _ask_datasets(recording: Recording, names: set[tuple[str, str]]) -> _Asked | None:
+    missing = sorted(name for name in names if name not in recording.memory.datasets)
+    if not missing:
+        return None
+    # `a/b` + `c` and `a` + `b/c` are one full name, and so one dataset.
+    by_full_name = defaultdict(list)
+    for name in missing:
+        by_full_name[DatasetId(*name).full_name].append(name)
+    return _Asked(
+        by_full_name,
+        recording.find(DATASET_NUMBERS, list(by_full_name)),
+        recording.find(ALIASES, {name[0] for name in missing}, {name[1] for name in missing}),
+    )
+
+
+def _learn_datasets(recording: Recording, asked: _Asked | None) -> None:
+    if asked is None:
+        return
+    known, by_full_name = recording.memory.datasets, asked.by_full_name
+    _learn(recording, by_full_name, asked.datasets.fetchall())
+    wanted = {name for same in by_full_name.values() for name in same}
+    for namespace, name, number in asked.aliases.fetchall():
+        if (namespace, name) in wanted:
+            known.put((namespace, name), number)
+    new = sorted(full for full, same in by_full_name.items() if same[0] not in known)
+    if new:
+        _make(recording, by_full_name, new)
+
+
+def _make(
+    recording: Recording, by_full_name: dict[str, list[tuple[str, str]]], new: list[str]
+) -> None:
+    rows = [
+        (*by_full_name[full_name][0], full_name, ACTIVE, "N", OBSERVED_BY, recording.written_now)
+        for full_name in new
+    ]
+    made = recording.merge_returning(DATASETS, rows).fetchall()
+    if len(made) < len(new):
+        made = recording.find(DATASET_NUMBERS, new).fetchall()
+    _learn(recording, by_full_name, made)
+    recording.reworded |= {number for _, number in made}
+
+
+def _learn(
+    recording: Recording, by_full_name: dict[str, list[tuple[str, str]]], rows: Sequence[Row]
+) -> None:
+    for full_name, number in rows:
+        for name in by_full_name[full_name]:
+            recording.memory.datasets.put(name, number)

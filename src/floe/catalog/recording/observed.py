@@ -1,0 +1,87 @@
+"""Facets that hold until a newer one comes: description, owner, tags, technology, life."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from floe.catalog.datasets import ACTIVE, DEPRECATED
+from floe.catalog.edges import DATASET, PROCESS
+from floe.catalog.recording.facets import read_object
+from floe.catalog.recording.merges import FACETS
+from floe.catalog.recording.scope import Recording
+from floe.catalog.stores.merging import Answer, Assign
+
+Owner = tuple[str, int]
+SHOWN = frozenset({"documentation", "ownership", "jobType", "lifecycleStateChange"})
+
+
+def record_facets(recording: Recording) -> Answer:
+    """Keep the newest of each facet; the answer has those that are new."""
+    newest: dict[tuple[str, int, str], tuple[Any, ...]] = {}
+    for claim in recording.claims:
+        if claim.process_facets:
+            _gather(newest, (PROCESS, recording.process_id(claim)), claim.process_facets, claim.at)
+        for dataset in claim.datasets:
+            if dataset.facets:
+                number = recording.dataset_id(dataset.namespace, dataset.name)
+                _gather(newest, (DATASET, number), dataset.facets, claim.at)
+    rows = [
+        (*key, digest, recording.moment(at), body)
+        for key, (at, digest, body) in sorted(newest.items())
+    ]
+    return recording.merge_returning(FACETS, rows)
+
+
+def _gather(
+    newest: dict[tuple[str, int, str], tuple[Any, ...]],
+    owner: Owner,
+    facets: Mapping[str, str],
+    at: Any,
+) -> None:
+    for facet, body in facets.items():
+        digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
+        known = newest.get((*owner, facet))
+        if known is None or (at, digest) > known[:2]:
+            newest[(*owner, facet)] = (at, digest, body)
+
+
+def show_facets(recording: Recording, changed: Answer) -> None:
+    """Let new facets show in the columns of what no project declares."""
+    values: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for owner_type, owner_id, facet, body in changed.fetchall():
+        for column, value in _columns(owner_type, facet, body).items():
+            values.setdefault((owner_type, column), []).append((owner_id, value))
+            if owner_type == DATASET:
+                recording.reworded.add(owner_id)
+    for (owner_type, column), rows in values.items():
+        table = owner_type.lower()
+        assign = Assign(table, f"{table}_id", column, "project_id IS NULL")
+        recording.merging.assign(recording.connection, assign, rows)
+
+
+def _columns(owner_type: str, facet: str, text: str) -> dict[str, str]:
+    """The columns that a facet fills."""
+    if facet not in SHOWN:
+        return {}
+    body = read_object(text)
+    if facet == "documentation":
+        return _text("description", body.get("description"), 100_000)
+    if facet == "ownership":
+        return _text("owner_team" if owner_type == DATASET else "team", _owner(body), 200)
+    if facet == "jobType":
+        return _text("technology", body.get("integration"), 50)
+    if facet == "lifecycleStateChange":
+        dropped = body.get("lifecycleStateChange") == "DROP"
+        return {"status": DEPRECATED if dropped else ACTIVE}
+    return {}
+
+
+def _text(column: str, value: Any, longest: int) -> dict[str, str]:
+    return {column: value[:longest]} if isinstance(value, str) and value else {}
+
+
+def _owner(body: dict[str, Any]) -> str | None:
+    owners = body.get("owners")
+    names = [one.get("name") for one in owners or () if isinstance(one, dict)]
+    # Owners are often written as team:credit-risk.
+    return next((str(name).removeprefix("team:") for name in names if name), None)

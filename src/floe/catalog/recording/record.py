@@ -1,0 +1,128 @@
+"""Record what events claim: one transaction for a group, set-based statements, any order."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine
+
+from floe.catalog.recording.assertions import record_assertions
+from floe.catalog.recording.claims import EventClaim, Seen
+from floe.catalog.recording.days import EventDays
+from floe.catalog.recording.inputs import record_inputs
+from floe.catalog.recording.memory import Memory
+from floe.catalog.recording.merges import EVENTS
+from floe.catalog.recording.names import resolve_names
+from floe.catalog.recording.observed import record_facets, show_facets
+from floe.catalog.recording.runs import number_runs, record_runs
+from floe.catalog.recording.scope import CHANGE_COLUMNS, Recording
+from floe.catalog.recording.sightings import record_columns, record_edges, record_schemas
+from floe.catalog.recording.symlinks import link_names
+from floe.catalog.recording.versions import ask_rules, record_versions
+from floe.catalog.stores import Store
+from floe.catalog.stores.merging import Answer, merging_for
+
+
+class Recorder:
+    """Writes claims, and remembers names and schemas so that known ones cost nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._merging = merging_for(store.name)
+        self.memory = Memory()
+        self.days = EventDays()
+        self._reworded: set[int] = set()
+        self._connection: Connection | None = None
+
+    def connection(self, engine: Engine) -> Connection:
+        """The recorder's own connection: to take one out of the pool costs a group's start."""
+        if self._connection is None:
+            self._connection = engine.connect().execution_options(floe_writing=True)
+        return self._connection
+
+    def start_anew(self) -> None:
+        """Forget what was known and leave the connection, because one of them may be wrong."""
+        self.memory.forget()
+        if self._connection is not None:
+            self._connection.invalidate()
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def record(self, connection: Connection, claims: Sequence[EventClaim], now: datetime) -> None:
+        """Write a group of claims. The caller commits, and then says so to the memory."""
+        by_hash = {claim.hash: claim for claim in claims}
+        link_names(connection, self._store, self.memory, claims)
+        recording = Recording(connection, self._merging, self.memory, now, list(by_hash.values()))
+        with self._merging.together(connection):
+            _record_all(recording)
+        # Indexing costs more than the rest of a new dataset, so it is left for a quiet moment.
+        # One that came to nothing with its transaction is found out then.
+        self._reworded |= recording.reworded
+
+    def take_reworded(self) -> set[int]:
+        """Hand over the datasets whose words for the search have changed."""
+        reworded, self._reworded = self._reworded, set()
+        return reworded
+
+
+def _record_all(recording: Recording) -> None:
+    """Write everything, and ask for each answer as late as it can be used.
+
+    An event that was there already is recorded again, to no effect: every rule is idempotent.
+    """
+    kept = _record_events(recording)
+    resolve_names(recording)
+    runs = record_runs(recording)
+    record_edges(recording)
+    record_schemas(recording)
+    record_columns(recording)
+    facets = record_facets(recording)
+    rules = ask_rules(recording)
+    number_runs(recording, runs)
+    record_inputs(recording)
+    record_versions(recording, rules)
+    show_facets(recording, facets)
+    new = {event_hash for (event_hash,) in kept.fetchall()}
+    record_assertions(recording, new)
+    _record_failures(recording, new)
+    recording.merging.append_changes(recording.connection, CHANGE_COLUMNS, recording.changes)
+
+
+def _record_events(recording: Recording) -> Answer:
+    """Keep the events themselves; the answer has those that are new."""
+    rows = [
+        (
+            recording.day(claim.day),
+            claim.hash,
+            recording.moment(claim.at),
+            claim.type,
+            claim.run.run_uuid if claim.run else None,
+            claim.process_key,
+            claim.payload,
+            claim.codec,
+            "Y" if claim.historical else "N",
+            recording.moment(claim.received_at),
+        )
+        for claim in recording.claims
+    ]
+    return recording.merge_returning(EVENTS, rows)
+
+
+def _record_failures(recording: Recording, new: set[str]) -> None:
+    """A run that failed is a change that monitors wait for, each event of it once."""
+    for claim in recording.claims:
+        if claim.run is None or claim.historical or not claim.run.seen & Seen.FAILED:
+            continue
+        if claim.hash not in new:
+            continue
+        recording.change(
+            "RUN_FAILED",
+            process_id=recording.process_id(claim),
+            run_id=recording.runs[claim.run.run_uuid],
+            business_date=claim.run.business_date,
+        )

@@ -1,0 +1,127 @@
+"""What every part of a recording works with."""
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from floe.catalog.recording.claims import DatasetClaim, EventClaim
+from floe.catalog.recording.memory import Memory
+from floe.catalog.stores.merging import Answer, Lookup, Merge, Merging, Row
+from floe.errors import FloeError
+
+HOUR = 3600
+
+
+class StaleKnowledgeError(FloeError):
+    """Another writer was faster: what was read is no longer so, and the group has to start anew."""
+
+    def __init__(self) -> None:
+        super().__init__("Another writer changed the same rows. Try again.")
+
+
+@dataclass
+class Recording:
+    """One transaction's work: its connection, what is known, and what it found out."""
+
+    connection: Connection
+    merging: Merging
+    memory: Memory
+    now: datetime
+    claims: Sequence[EventClaim] = ()
+    runs: dict[str, int] = field(default_factory=dict)
+    # Versions that were made here, by dataset and run.
+    versions: dict[tuple[int, str], int] = field(default_factory=dict)
+    changes: list[Row] = field(default_factory=list)
+    # Datasets whose words for the search have changed.
+    reworded: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.written_now = self.merging.moment(self.now)
+
+    def merge(self, merge: Merge, rows: Sequence[Row]) -> None:
+        self.merging.merge(self.connection, merge, rows)
+
+    def merge_returning(self, merge: Merge, rows: Sequence[Row]) -> Answer:
+        return self.merging.merge_returning(self.connection, merge, rows)
+
+    def find(self, lookup: Lookup, *values: Collection[Any]) -> Answer:
+        return self.merging.find(self.connection, lookup, *values)
+
+    def moment(self, value: datetime | None) -> Any:
+        return None if value is None else self.merging.moment(value)
+
+    def day(self, value: date | None) -> Any:
+        return None if value is None else self.merging.day(value)
+
+    def schema_hash(self, dataset: DatasetClaim) -> str | None:
+        """The hash of the schema that an event gives a dataset; schemas are written before."""
+        if dataset.schema is None:
+            return None
+        return self.memory.schemas.get(digest_of(dataset.schema)) or None
+
+    def process_id(self, claim: EventClaim) -> int:
+        number = self.memory.processes.get(claim.process_key or "")
+        assert number is not None
+        return number
+
+    def dataset_id(self, namespace: str, name: str) -> int:
+        number = self.memory.datasets.get((namespace, name))
+        assert number is not None
+        return number
+
+    def change(
+        self,
+        kind: str,
+        *,
+        dataset_id: int | None = None,
+        version_id: int | None = None,
+        process_id: int | None = None,
+        run_id: int | None = None,
+        business_date: date | None = None,
+    ) -> None:
+        """Remember a change; it gets its position as the last thing before the commit."""
+        day = self.day(business_date)
+        self.changes.append(
+            (kind, dataset_id, version_id, process_id, run_id, day, self.written_now)
+        )
+
+
+CHANGE_COLUMNS = (
+    "kind",
+    "dataset_id",
+    "dataset_version_id",
+    "process_id",
+    "run_id",
+    "business_date",
+    "occurred_at",
+)
+
+
+def digest_of(raw: bytes) -> bytes:
+    """A short name for bytes that come again and again."""
+    return hashlib.blake2b(raw, digest_size=16).digest()
+
+
+def hour_of(moment: datetime) -> int:
+    """The hour of a moment, counted from 1970: how finely sightings of edges are kept."""
+    return int(moment.timestamp()) // HOUR
+
+
+def start_of(hour: int) -> datetime:
+    """The moment at which an hour starts."""
+    return datetime.fromtimestamp(hour * HOUR, UTC)
+
+
+def widen(spans: dict[Any, tuple[Any, Any]], key: Any, value: Any) -> None:
+    """Let a span of sightings hold a value."""
+    known = spans.get(key)
+    if known is None:
+        spans[key] = (value, value)
+    elif value < known[0]:
+        spans[key] = (value, known[1])
+    elif value > known[1]:
+        spans[key] = (known[0], value)

@@ -1,0 +1,305 @@
+"""Versions that foreign runs announce: a run that completed wrote one of each of its outputs.
+
+Which of two versions of a date is READY goes by when they were made, not by which came first.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from floe.catalog.recording.claims import DatasetClaim, EventClaim, Seen, VersionClaim
+from floe.catalog.recording.merges import (
+    ANNOUNCED_VERSIONS,
+    DATASET_EVENTS,
+    VERSION_STATES,
+    VERSIONS,
+)
+from floe.catalog.recording.scope import Recording, StaleKnowledgeError
+from floe.catalog.stores.merging import Answer, Fetched, Lookup, Row
+from floe.catalog.versions import EXTERNAL, READY, SUPERSEDED, WRITTEN
+from floe.spec.identity import version_tag
+
+LIVE = frozenset({READY, SUPERSEDED})
+_COLUMNS = (
+    "dataset_version_id",
+    "dataset_id",
+    "version_tag",
+    "business_date",
+    "seq",
+    "state",
+    "produced_at",
+    "produced_by_run_id",
+)
+OF_DATE = Lookup("dataset_version", _COLUMNS, by=("dataset_id", "business_date"))
+OF_RUN = Lookup("dataset_version", _COLUMNS, by=("produced_by_run_id",))
+OF_TAG = Lookup("dataset_version", _COLUMNS, by=("dataset_id", "version_tag"))
+RULES = Lookup("dataset", ("dataset_id", "timezone", "needs_validation"), by=("dataset_id",))
+
+
+@dataclass(slots=True)
+class Announced:
+    """A version that an event announces."""
+
+    dataset_id: int
+    run_uuid: str
+    at: datetime
+    claim: VersionClaim
+    schema_hash: str | None
+    business_date: date | None
+    nominal_at: datetime | None
+    historical: bool
+
+
+@dataclass(slots=True)
+class Stored:
+    """A version that is there, or is about to be."""
+
+    version_id: int | None
+    dataset_id: int
+    tag: str
+    business_date: date | None
+    seq: int
+    state: str
+    at: datetime
+    run_uuid: str | None
+
+    @property
+    def age(self) -> tuple[datetime, str]:
+        return self.at, self.run_uuid or ""
+
+
+def ask_rules(recording: Recording) -> Answer:
+    """Ask what the datasets say on how their versions are made, ahead of when it is needed."""
+    numbers = {
+        recording.dataset_id(one.namespace, one.name)
+        for claim in recording.claims
+        for one in claim.datasets
+        if one.writes and claim.run is not None and claim.run.seen & Seen.COMPLETED
+    }
+    return recording.find(RULES, numbers) if numbers else Fetched([])
+
+
+def record_versions(recording: Recording, rules: Answer) -> None:
+    """Make a version of each output of each run that completed."""
+    announced = _announced(recording)
+    if announced:
+        # From here on one writer at a time: numbers and positions are given in one order.
+        recording.merging.lock_log(recording.connection)
+        _Shelf(recording, announced, rules).put(announced)
+
+
+def _announced(recording: Recording) -> list[Announced]:
+    newest: dict[tuple[int, str], Announced] = {}
+    for claim in recording.claims:
+        if claim.run is None or not claim.run.seen & Seen.COMPLETED:
+            continue
+        for dataset in claim.datasets:
+            if dataset.writes:
+                one = _announce(recording, claim, dataset, claim.run.run_uuid)
+                known = newest.get((one.dataset_id, one.run_uuid))
+                if known is None or one.at > known.at:
+                    newest[one.dataset_id, one.run_uuid] = one
+    # The oldest first, so that within a group numbers follow time.
+    return sorted(newest.values(), key=lambda one: (one.at, one.run_uuid, one.dataset_id))
+
+
+def _announce(
+    recording: Recording, claim: EventClaim, dataset: DatasetClaim, run_uuid: str
+) -> Announced:
+    return Announced(
+        dataset_id=recording.dataset_id(dataset.namespace, dataset.name),
+        run_uuid=run_uuid,
+        at=claim.at,
+        claim=dataset.version,
+        schema_hash=recording.schema_hash(dataset),
+        business_date=claim.business_date or dataset.version.business_date,
+        nominal_at=claim.nominal_at,
+        historical=claim.historical,
+    )
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)
+
+
+class _Shelf:
+    """The versions of the datasets and dates in question, as they are and as they shall be."""
+
+    def __init__(self, recording: Recording, announced: Sequence[Announced], rules: Answer) -> None:
+        self._recording = recording
+        self._rules = {
+            number: (zone, validate == "Y") for number, zone, validate in rules.fetchall()
+        }
+        self._dates = {id(one): self._date_of(one) for one in announced}
+        self._by_date: defaultdict[tuple[int, date], list[Stored]] = defaultdict(list)
+        self._by_run: dict[tuple[int, str], Stored] = {}
+        self._by_tag: dict[tuple[int, str], Stored] = {}
+        self._read(announced)
+
+    def put(self, announced: Sequence[Announced]) -> None:
+        """Store what is announced, and settle which version of each date is READY."""
+        new: list[tuple[Announced, Stored]] = []
+        confirmed: list[tuple[Announced, Stored]] = []
+        for one in announced:
+            known = self._by_tag.get((one.dataset_id, one.claim.tag or ""))
+            if (one.dataset_id, one.run_uuid) in self._by_run:
+                continue
+            if known is None:
+                new.append((one, self._place(one)))
+            elif known.state == EXTERNAL:
+                confirmed.append((one, self._confirm(one, known)))
+        changed = self._settle()
+        self._insert(new)
+        self._rewrite(confirmed)
+        self._recording.merging.assign(
+            self._recording.connection,
+            VERSION_STATES,
+            [(stored.version_id or 0, stored.state) for stored in changed],
+        )
+        self._note([*new, *confirmed])
+
+    def _date_of(self, one: Announced) -> date:
+        """The business date: as said, as the schedule has it, or as the clock there had it."""
+        if one.business_date is not None:
+            return one.business_date
+        zone = _zone(self._rules[one.dataset_id][0] or "UTC")
+        return (one.nominal_at or one.at).astimezone(zone).date()
+
+    def _read(self, announced: Sequence[Announced]) -> None:
+        recording = self._recording
+        numbers = {one.dataset_id for one in announced}
+        days = {recording.day(day) for day in self._dates.values()}
+        answers = [
+            recording.find(OF_DATE, numbers, days),
+            recording.find(OF_RUN, {one.run_uuid for one in announced}),
+        ]
+        tags = {one.claim.tag for one in announced if one.claim.tag}
+        if tags:
+            answers.append(recording.find(OF_TAG, numbers, tags))
+        for answer in answers:
+            for row in answer.fetchall():
+                self._shelve(self._stored(row))
+
+    def _stored(self, row: Row) -> Stored:
+        version_id, dataset_id, tag, day, seq, state, at, run_uuid = row
+        return Stored(
+            version_id,
+            dataset_id,
+            tag,
+            None if day is None else self._recording.merging.as_day(day),
+            seq,
+            state,
+            self._recording.merging.as_moment(at),
+            None if run_uuid is None else str(run_uuid),
+        )
+
+    def _shelve(self, stored: Stored) -> None:
+        if (stored.dataset_id, stored.tag) in self._by_tag:
+            return
+        self._by_tag[stored.dataset_id, stored.tag] = stored
+        if stored.business_date is not None:
+            self._by_date[stored.dataset_id, stored.business_date].append(stored)
+        if stored.run_uuid is not None:
+            self._by_run[stored.dataset_id, stored.run_uuid] = stored
+
+    def _place(self, one: Announced) -> Stored:
+        day = self._dates[id(one)]
+        neighbours = self._by_date[one.dataset_id, day]
+        seq = max((stored.seq for stored in neighbours), default=0) + 1
+        stored = Stored(
+            version_id=None,
+            dataset_id=one.dataset_id,
+            tag=one.claim.tag or version_tag(day, seq),
+            business_date=day,
+            seq=seq,
+            state=self._first_state(one),
+            at=one.at,
+            run_uuid=one.run_uuid,
+        )
+        self._shelve(stored)
+        return stored
+
+    def _first_state(self, one: Announced) -> str:
+        return WRITTEN if self._rules[one.dataset_id][1] else READY
+
+    def _confirm(self, one: Announced, known: Stored) -> Stored:
+        """A version that somebody read before it was announced is now announced."""
+        day = self._dates[id(one)]
+        known.state, known.at, known.run_uuid = self._first_state(one), one.at, one.run_uuid
+        known.business_date = day
+        neighbours = self._by_date[one.dataset_id, day]
+        if known not in neighbours:
+            neighbours.append(known)
+        return known
+
+    def _settle(self) -> list[Stored]:
+        """Let the newest version of each date be READY; return those that change."""
+        changed = []
+        for versions in self._by_date.values():
+            live = [stored for stored in versions if stored.state in LIVE]
+            newest = max(live, key=lambda stored: stored.age, default=None)
+            for stored in live:
+                state = READY if stored is newest else SUPERSEDED
+                if stored.state != state:
+                    stored.state = state
+                    if stored.version_id is not None:
+                        changed.append(stored)
+        return changed
+
+    def _insert(self, new: Sequence[tuple[Announced, Stored]]) -> None:
+        recording = self._recording
+        rows = sorted(
+            (_row(recording, one, stored) for one, stored in new), key=lambda row: row[:2]
+        )
+        found = recording.merge_returning(VERSIONS, rows).fetchall()
+        numbers = {(dataset_id, tag): number for number, dataset_id, tag in found}
+        if len(numbers) < len(rows):
+            raise StaleKnowledgeError
+        for one, stored in new:
+            number = stored.version_id = numbers[stored.dataset_id, stored.tag]
+            recording.versions[stored.dataset_id, one.run_uuid] = number
+
+    def _rewrite(self, confirmed: Sequence[tuple[Announced, Stored]]) -> None:
+        rows = [_row(self._recording, one, stored) for one, stored in confirmed]
+        self._recording.merge(ANNOUNCED_VERSIONS, rows)
+
+    def _note(self, announced: Sequence[tuple[Announced, Stored]]) -> None:
+        """Leave the event of each version; READY is a change that others wait for."""
+        recording, rows = self._recording, []
+        for one, stored in announced:
+            # One that was late and is superseded already was READY all the same.
+            kind = f"VERSION_{WRITTEN if stored.state == WRITTEN else READY}"
+            rows.append(
+                (stored.dataset_id, stored.version_id, kind, one.run_uuid, recording.written_now)
+            )
+            if not one.historical:
+                recording.change(
+                    kind,
+                    dataset_id=stored.dataset_id,
+                    version_id=stored.version_id,
+                    run_id=recording.runs.get(one.run_uuid),
+                    business_date=stored.business_date,
+                )
+        recording.merge(DATASET_EVENTS, rows)
+
+
+def _row(recording: Recording, one: Announced, stored: Stored) -> Row:
+    return (
+        stored.dataset_id,
+        stored.tag,
+        recording.day(stored.business_date),
+        stored.seq,
+        stored.state,
+        one.claim.path,
+        one.claim.rows,
+        one.claim.size,
+        one.schema_hash,
+        stored.run_uuid,
+        recording.moment(stored.at),
+        "N",
+        one.claim.metadata,
+    )

@@ -1,0 +1,141 @@
+"""How rows of many writers become one: rules that do not ask which of them came first."""
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Protocol
+
+from sqlalchemy import Connection
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """An insert that joins what is there already.
+
+    `update` gives each column that may change its new value, `{old}` and `{new}` standing for the
+    row that is there and the one that comes; `when` says whether anything would change at all.
+    The SQL in them is what every store understands.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    update: tuple[tuple[str, str], ...] = ()
+    when: str = ""
+    returning: tuple[str, ...] = ()
+
+    def on_conflict(self) -> str:
+        """The end of an INSERT: what to do with a row that is there already."""
+        ending = ""
+        if self.update:
+            changes = (f"{name} = {self._filled(value)}" for name, value in self.update)
+            ending = f" ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {', '.join(changes)}"
+            ending += f" WHERE {self._filled(self.when)}" if self.when else ""
+        elif self.key:
+            ending = f" ON CONFLICT ({', '.join(self.key)}) DO NOTHING"
+        return ending + (f" RETURNING {', '.join(self.returning)}" if self.returning else "")
+
+    def _filled(self, text: str) -> str:
+        return text.format(old=self.table, new="excluded")
+
+
+@dataclass(frozen=True)
+class Assign:
+    """A column that is set by the number of its row, where it differs and a condition holds."""
+
+    table: str
+    number: str
+    column: str
+    condition: str
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Rows of a table by lists of values: each column of `by` is one of those given for it."""
+
+    table: str
+    columns: tuple[str, ...]
+    by: tuple[str, ...]
+
+
+class Merging(Protocol):
+    """How a store takes many rows at once. Values are as its driver has them."""
+
+    def moment(self, value: datetime) -> Any:
+        """A time as the driver takes it."""
+
+    def day(self, value: date) -> Any:
+        """A date as the driver takes it."""
+
+    def as_moment(self, value: Any) -> datetime:
+        """A time as the driver gives it."""
+
+    def as_day(self, value: Any) -> date:
+        """A date as the driver gives it."""
+
+    def together(self, connection: Connection) -> AbstractContextManager[object]:
+        """Send what follows without waiting for each answer, where the driver can."""
+
+    def find(self, connection: Connection, lookup: Lookup, *values: Collection[Any]) -> "Answer":
+        """Ask for rows; the answer is fetched when it is needed."""
+
+    def lock_log(self, connection: Connection) -> None:
+        """Hold the head of the change log until the commit."""
+
+    def append_changes(
+        self, connection: Connection, columns: tuple[str, ...], rows: Sequence[Row]
+    ) -> None:
+        """Give rows of the change log the next positions and write them."""
+
+    def merge(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> None:
+        """Insert rows or join them to those that are there. No key may come twice."""
+
+    def merge_returning(
+        self, connection: Connection, merge: Merge, rows: Sequence[Row]
+    ) -> "Answer":
+        """The same, and answer with those rows that were written."""
+
+    def assign(
+        self, connection: Connection, assign: Assign, rows: Sequence[tuple[int, Any]]
+    ) -> None:
+        """Set a column by row number, where it differs."""
+
+
+class Answer(Protocol):
+    """Rows that were asked for. The later they are fetched, the less is waited for them."""
+
+    def fetchall(self) -> list[Row]: ...
+
+
+class Fetched:
+    """Rows that are there already."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def fetchall(self) -> list[Row]:
+        return self._rows
+
+
+def earliest(column: str) -> tuple[str, str]:
+    """Keep the smaller of two values, or the one that there is."""
+    return column, (
+        f"CASE WHEN {{old}}.{column} IS NULL OR {{new}}.{column} < {{old}}.{column} "
+        f"THEN {{new}}.{column} ELSE {{old}}.{column} END"
+    )
+
+
+def latest(column: str) -> tuple[str, str]:
+    """Keep the larger of two values, or the one that there is."""
+    return column, (
+        f"CASE WHEN {{old}}.{column} IS NULL OR {{new}}.{column} > {{old}}.{column} "
+        f"THEN {{new}}.{column} ELSE {{old}}.{column} END"
+    )
+
+
+def preferred(column: str, condition: str) -> tuple[str, str]:
+    """Take the new value where a condition holds, else keep the old one."""
+    return column, f"CASE WHEN {condition} THEN {{new}}.{column} ELSE {{old}}.{column} END"

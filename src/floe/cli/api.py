@@ -1,0 +1,151 @@
+"""`floe api`: serve the catalog over HTTP."""
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from floe.cli.context import catalog_url
+from floe.cli.options import ProjectOption
+from floe.cli.output import console, print_json
+from floe.settings import ProjectNotFoundError, ProjectPaths, find_project
+
+if TYPE_CHECKING:
+    from floe.catalog import Catalog
+    from floe.catalog.principals import NewToken
+
+TOKEN_FILE = "token"  # noqa: S105
+DEFAULT_HOST, DEFAULT_PORT, DEFAULT_LAKE = "127.0.0.1", 8765, "lake"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a catalog is at home: in a project, or in a folder that has none yet."""
+
+    paths: ProjectPaths
+    url: str
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    lake: str = DEFAULT_LAKE
+
+    @property
+    def token_file(self) -> Path:
+        return self.paths.state_dir / TOKEN_FILE
+
+
+def api(
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on (default: this machine only).")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")
+    ] = None,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Let everybody on this machine in without a token.")
+    ] = False,
+    openapi: Annotated[
+        bool, typer.Option("--openapi", help="Print the OpenAPI document and stop.")
+    ] = False,
+    project: ProjectOption = None,
+) -> None:
+    """Serve the catalog over HTTP: events come in, everything known can be asked for."""
+    if openapi:
+        from floe.api import describe_api
+
+        print_json(describe_api())
+        return
+    # What is loaded now stays for good: to look for garbage in it would only slow the start.
+    gc.disable()
+    from floe.api.server import listen, serve, url_of
+
+    home = find_home(project)
+    listener = listen(
+        home.host if host is None else host, home.port if port is None else port, login=not no_auth
+    )
+    with listener, open_home(home) as catalog:
+        from floe.api import create_app
+
+        first = None if no_auth else _make_admin(catalog, home.token_file)
+        _welcome(url_of(listener), home, first, login=not no_auth)
+        serve(create_app(catalog, login=not no_auth, lake=home.lake), listener)
+    console.print("floe api has stopped; everything that came in is written.")
+
+
+def find_home(project: Path | None) -> Home:
+    """Find the catalog's place. A folder without a project gets a catalog of its own."""
+    try:
+        paths = find_project(project)
+    except ProjectNotFoundError:
+        if project is not None or "FLOE_PROJECT" in os.environ:
+            raise
+        return _home_without_project(ProjectPaths(Path.cwd()))
+    from floe.spec import load_platform
+
+    platform = load_platform(paths, os.environ)
+    return Home(
+        paths, catalog_url(project), platform.api.host, platform.api.port, platform.lake.name
+    )
+
+
+def _home_without_project(paths: ProjectPaths) -> Home:
+    url = os.environ.get("FLOE_CATALOG_URL") or f"sqlite:///{paths.state_dir / 'catalog.db'}"
+    return Home(paths, url)
+
+
+@contextmanager
+def open_home(home: Home) -> Iterator["Catalog"]:
+    """Open the catalog, its tables in the shape that this version needs."""
+    from floe.catalog import open_ready_catalog
+
+    catalog = open_ready_catalog(home.url)
+    try:
+        yield catalog
+    finally:
+        catalog.close()
+
+
+def _make_admin(catalog: "Catalog", token_file: Path) -> "NewToken | None":
+    """Make the first administrator, its token in a file that only this user can read."""
+    from floe.catalog.principals import create_first_admin
+
+    with catalog.writing() as session:
+        first = create_first_admin(session, actor="floe api")
+        if first is not None:
+            # Before the commit: a token that nobody has would lock everybody out.
+            write_secret(token_file, first.text)
+    return first
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, at no moment half of it or open to others."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{text}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _welcome(url: str, home: Home, first: "NewToken | None", *, login: bool) -> None:
+    lines = [f"floe api is at {url}"]
+    if not login:
+        lines.append("Nobody has to log in: everybody on this machine may do everything.")
+    elif first is not None:
+        # After the #, so that the token reaches the page and no server's log.
+        lines.append(f"Log in with this link, which is shown once: {url}/#token={first.text}")
+        lines.append(f"Its token is kept in {home.token_file}, where the commands here find it.")
+    elif home.token_file.is_file():
+        lines.append(f"Log in with the token in {home.token_file}.")
+    else:
+        lines.append("Log in with your token.")
+    if login:
+        lines.append("Make more with: floe token create --name NAME --role ROLE")
+    lines.append("Stop with Ctrl-C.")
+    typer.echo("\n".join(lines))

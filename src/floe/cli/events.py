@@ -1,0 +1,213 @@
+"""`floe events`: load events in bulk, give them back, deliver those that wait on this host."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from floe.cli.context import open_project_catalog
+from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.output import console, err, print_json
+from floe.errors import FloeError
+
+if TYPE_CHECKING:
+    from floe.events.bulk import ImportReport, Rejected
+    from floe.events.export import Sink
+
+app = typer.Typer(help="Load, export and deliver events.", no_args_is_help=True)
+
+# How an import ends: all lines are in, some were rejected, or it did not come to the end.
+SOME_REJECTED, STOPPED, INTERRUPTED = 1, 2, 130
+TRY_LATER = 75
+SHOWN_REJECTS = 20
+
+FileArgument = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="FILE.ndjson[.gz]")
+]
+
+
+class BadTimeError(FloeError):
+    """A time on the command line is none."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"'{text}' is not a time. Write 2026-09-01 or 2026-09-01T06:30:00Z.")
+
+
+@app.command("import")
+def import_(
+    file: FileArgument,
+    *,
+    live: Annotated[
+        bool, typer.Option("--live", help="As news that triggers what waits for it.")
+    ] = False,
+    rejects: Annotated[
+        Path | None, typer.Option(help="Also write rejected lines with their reasons here.")
+    ] = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Load a file of OpenLineage events, one a line. The same command goes on where it stopped.
+
+    Events fill history and trigger nothing unless --live is given. Exit 0: all lines are in, 1:
+    some were rejected, 2: it did not come to the end.
+    """
+    try:
+        report = _load(file, rejects, project, live=live)
+    except KeyboardInterrupt:
+        err.print("Interrupted. The same command goes on where this one stopped.")
+        raise typer.Exit(INTERRUPTED) from None
+    except FloeError as error:
+        err.print(str(error), style="red", markup=False)
+        raise typer.Exit(STOPPED) from error
+    if as_json:
+        print_json({**vars(report), "was_done": report.was_done})
+    else:
+        console.print(_summary(file, report), markup=False, soft_wrap=True)
+    raise typer.Exit(SOME_REJECTED if report.rejected else 0)
+
+
+@app.command()
+def export(
+    *,
+    since: Annotated[str | None, typer.Option(help="From this date or time on (UTC).")] = None,
+    until: Annotated[str | None, typer.Option(help="Before this date or time (UTC).")] = None,
+    process: Annotated[str | None, typer.Option(help="Only of this process.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only of this run's UUID.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="FILE.ndjson[.gz] (default: the screen).")
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Write stored events by their time, one a line, each as it came."""
+    from floe.catalog import find_process
+    from floe.catalog.run_events import EventFilter
+    from floe.events.export import export_events
+
+    first, last = _moment(since), _moment(until)
+    with open_project_catalog(project) as catalog:
+        key = None
+        if process is not None:
+            with catalog.reading() as session:
+                key = find_process(session, process).process_key
+        wanted = EventFilter(run, key, first, last)
+        with _writing_to(output) as out:
+            report = export_events(catalog, wanted, out)
+    joined = f", {report.joined} of them put on one line" if report.joined else ""
+    err.print(f"{report.events:,} events exported{joined}.", markup=False)
+
+
+@app.command()
+def deliver(as_json: JsonOption = False) -> None:
+    """Deliver the reports that wait on this host (exit 75 when some still wait)."""
+    from floe.client import Client
+
+    client = Client()
+    done = client.deliver()
+    refused = client.spool.count_refused()
+    if as_json:
+        print_json({**vars(done), "put_aside": refused})
+    else:
+        counts = f"{done.delivered} delivered, {done.refused} refused, {done.waiting} waiting"
+        console.print(f"{client.spool.folder}: {counts}.", markup=False, soft_wrap=True)
+        if refused:
+            err.print(f"Refused ones are in {client.spool.folder / 'refused'}.", markup=False)
+        if done.reason:
+            err.print(done.reason, markup=False)
+    raise typer.Exit(TRY_LATER if done.waiting else 0)
+
+
+def _load(file: Path, rejects: Path | None, project: Path | None, *, live: bool) -> "ImportReport":
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    from floe.events.bulk import Watcher, import_events
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )
+    with open_project_catalog(project) as catalog, _Rejects(rejects) as bad, bar:
+        task = bar.add_task(file.name, total=file.stat().st_size)
+        watcher = Watcher(
+            on_bytes=lambda past: bar.update(task, completed=past), on_reject=bad.note
+        )
+        return import_events(
+            catalog, file, historical=not live, started_by=getuser(), watcher=watcher
+        )
+
+
+class _Rejects:
+    """Says which lines were rejected: the first ones on the screen, all of them in a file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = path.open("a", encoding="utf-8") if path else None
+        self._count = 0
+
+    def __enter__(self) -> "_Rejects":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+        if self._count > SHOWN_REJECTS:
+            err.print(f"… and {self._count - SHOWN_REJECTS:,} more rejected lines.", markup=False)
+
+    def note(self, rejected: "Rejected") -> None:
+        self._count += 1
+        if self._file:
+            self._file.write(f"{rejected}\n")
+            self._file.flush()
+        if self._count <= SHOWN_REJECTS:
+            err.print(str(rejected), style="red", markup=False)
+
+
+def _summary(file: Path, report: "ImportReport") -> str:
+    rejected = f" {report.rejected:,} of its lines were rejected." if report.rejected else ""
+    if report.was_done:
+        return f"{file.name} was imported already: {report.lines:,} lines.{rejected}"
+    went_on = f", going on after line {report.resumed_at:,}" if report.resumed_at else ""
+    return f"{file.name}: {report.lines_now:,} lines imported{went_on}.{rejected}"
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadTimeError(text) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@contextmanager
+def _writing_to(path: Path | None) -> Iterator["Sink"]:
+    """Standard output, or a file that has its name only once it is whole."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    import gzip
+
+    beside = path.with_name(f"{path.name}.part")
+    try:
+        with gzip.open(beside, "wb") if path.suffix == ".gz" else beside.open("wb") as out:
+            yield out
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

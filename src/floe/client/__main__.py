@@ -1,0 +1,29 @@
+"""`python -m floe.client deliver`: for hosts that have the client and not the command line."""
+
+import sys
+
+from floe.client.reporter import Client
+
+USAGE = "usage: python -m floe.client deliver | status"
+
+
+def main(arguments: list[str]) -> int:
+    """Deliver what waits, or say how much does."""
+    client = Client()
+    if arguments == ["deliver"]:
+        done = client.deliver()
+        print(f"{done.delivered} delivered, {done.refused} refused, {done.waiting} waiting")  # noqa: T201
+        if done.reason:
+            print(done.reason, file=sys.stderr)  # noqa: T201
+        return 75 if done.waiting else 0
+    if arguments == ["status"]:
+        spool = client.spool
+        waiting, refused = spool.count_waiting(), spool.count_refused()
+        print(f"{spool.folder}: {waiting} waiting, {refused} refused")  # noqa: T201
+        return 0
+    print(USAGE, file=sys.stderr)  # noqa: T201
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,337 @@
+"""The two calls of an old job as OpenLineage events: a dataset is ready, a process ran.
+
+Pure but for the clock and fresh run ids, which callers may give. What these functions return is
+what goes over the wire; the server and every client make their messages here.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from operator import index
+from typing import Any, TypedDict
+
+from floe import clock
+from floe.client.errors import BadDetailError, UnknownStatusError
+from floe.client.names import LAKE, LONGEST_NAME, Name, read_dataset, read_process
+
+Message = dict[str, Any]
+Day = date | str
+Columns = Mapping[str, str] | Sequence[Mapping[str, str]]
+
+DATASET_STATUSES = {"READY": "COMPLETE", "FAILED": "FAIL"}
+PROCESS_STATUSES = {
+    "STARTED": "START",
+    "RUNNING": "RUNNING",
+    "SUCCESS": "COMPLETE",
+    "FAILED": "FAIL",
+    "CANCELLED": "ABORT",
+}
+ENDED = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
+
+PRODUCER = "urn:floe:client"
+SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"
+FACETS = "https://openlineage.io/spec/facets"
+# The process that announces a dataset for which no job is named.
+ANNOUNCER = "register_dataset"
+LONGEST_VERSION, LONGEST_PATH, LONGEST_ERROR = 300, 1000, 20_000
+
+_ANNOUNCEMENTS = uuid.UUID("c2a4a0a6-7c0e-5d63-8f3c-6b0f6f0f3a52")
+_FOREIGN_RUNS = uuid.UUID("5f0d5bb4-4c2f-5d0a-9a7e-0c1f6f6f2b31")
+"""The namespaces of run ids. They never change: the same name must get the same id for ever."""
+
+
+class DatasetDetails(TypedDict, total=False):
+    """A dataset that a process reads or writes, where its name alone does not say enough."""
+
+    name: str
+    namespace: str | None
+    version: str | None
+    rows: int | None
+    size: int | None
+    path: str | None
+    schema: Columns | None
+
+
+Dataset = str | DatasetDetails
+
+
+def dataset_message(
+    dataset_name: str,
+    version: str | None = None,
+    status: str = "READY",
+    *,
+    namespace: str | None = None,
+    lake: str = LAKE,
+    business_date: Day | None = None,
+    rows: int | None = None,
+    size: int | None = None,
+    path: str | None = None,
+    schema: Columns | None = None,
+    inputs: Iterable[Dataset] = (),
+    error: str | None = None,
+    job: str | None = None,
+    run_id: str | None = None,
+    historical: bool = False,
+    occurred_at: datetime | str | None = None,
+) -> Message:
+    """Say that a version of a dataset is READY, or that it FAILED.
+
+    A version that is registered again, under whichever status, is the same run: its id is made of
+    the dataset and the version. Without a version every call is a run and a version of its own,
+    which the catalog numbers by business date.
+    """
+    event_type = _event_type(status, DATASET_STATUSES)
+    details: DatasetDetails = {
+        "name": dataset_name,
+        "namespace": namespace,
+        "version": version,
+        "rows": rows,
+        "size": size,
+        "path": path,
+        "schema": schema,
+    }
+    output = _dataset(details, lake, writes=True)
+    whole = Name(output["namespace"], output["name"])
+    announcer = Name(ANNOUNCER, whole.full[-LONGEST_NAME:])
+    return _event(
+        event_type,
+        read_process(job) if job else announcer,
+        _run_id(run_id) if run_id else _announcement(whole, version),
+        occurred_at,
+        run_facets=_run_facets(business_date, error, None, historical=historical),
+        inputs=[_dataset(one, lake) for one in inputs],
+        outputs=[output],
+    )
+
+
+def process_message(
+    process_name: str,
+    status: str,
+    *,
+    namespace: str | None = None,
+    lake: str = LAKE,
+    run_id: str | None = None,
+    business_date: Day | None = None,
+    inputs: Iterable[Dataset] = (),
+    outputs: Iterable[Dataset] = (),
+    error: str | None = None,
+    stack_trace: str | None = None,
+    technology: str | None = None,
+    historical: bool = False,
+    occurred_at: datetime | str | None = None,
+) -> Message:
+    """Say that a run of a process STARTED, is RUNNING, or ended: SUCCESS, FAILED, CANCELLED.
+
+    Messages of one run share their run id; without one the message is of a run of its own. An
+    output becomes a version of its dataset when the run ends with SUCCESS.
+    """
+    event_type = _event_type(status, PROCESS_STATUSES)
+    job = read_process(process_name, namespace)
+    return _event(
+        event_type,
+        job,
+        _run_id(run_id) if run_id else str(uuid.uuid4()),
+        occurred_at,
+        job_facets=_job_facets(technology or _technology(job)),
+        run_facets=_run_facets(business_date, error, stack_trace, historical=historical),
+        inputs=[_dataset(one, lake) for one in inputs],
+        outputs=[_dataset(one, lake, writes=True) for one in outputs],
+    )
+
+
+def status_word(status: str, allowed: Iterable[str]) -> str:
+    """Return a status as it is spelled here, or say which there are."""
+    word = status.strip().upper()
+    if word not in (words := tuple(allowed)):
+        raise UnknownStatusError(status, words)
+    return word
+
+
+def run_id_of(message: Message) -> str:
+    """Return the id of the run that a message is about."""
+    return str(message["run"]["runId"])
+
+
+def _event_type(status: str, types: Mapping[str, str]) -> str:
+    return types[status_word(status, types)]
+
+
+def _run_id(text: str) -> str:
+    """A UUID as it is; any other id, such as a scheduler's number, always gives the same one."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return str(uuid.uuid5(_FOREIGN_RUNS, text))
+
+
+def _announcement(dataset: Name, version: str | None) -> str:
+    if version is None:
+        return str(uuid.uuid4())
+    parts = (dataset.namespace, dataset.name, version)
+    return str(uuid.uuid5(_ANNOUNCEMENTS, "\x1f".join(parts)))
+
+
+def _technology(job: Name) -> str | None:
+    return "AUTOSYS" if job.namespace.upper() == "AUTOSYS" else None
+
+
+def _event(
+    event_type: str,
+    job: Name,
+    run_id: str,
+    occurred_at: datetime | str | None,
+    *,
+    run_facets: Message,
+    inputs: list[Message],
+    outputs: list[Message],
+    job_facets: Message | None = None,
+) -> Message:
+    return {
+        "eventType": event_type,
+        "eventTime": _moment(occurred_at),
+        "run": {"runId": run_id, "facets": run_facets},
+        "job": {"namespace": job.namespace, "name": job.name, "facets": job_facets or {}},
+        "inputs": inputs,
+        "outputs": outputs,
+        "producer": PRODUCER,
+        "schemaURL": f"{SPEC}/RunEvent",
+    }
+
+
+def _dataset(given: Dataset, lake: str, *, writes: bool = False) -> Message:
+    details = _named(given) if isinstance(given, str) else given
+    found = read_dataset(details.get("name", ""), details.get("namespace"), lake)
+    part: Message = {
+        "namespace": found.namespace,
+        "name": found.name,
+        "facets": _dataset_facets(details),
+    }
+    statistics = _statistics(details) if writes else {}
+    if statistics:
+        part["outputFacets"] = {
+            "outputStatistics": _facet("1-0-2", "OutputStatisticsOutputDatasetFacet", statistics)
+        }
+    return part
+
+
+def _named(text: str) -> DatasetDetails:
+    """`credit.positions@2026-09-01.1` names a dataset and its version."""
+    name, at, version = text.rpartition("@")
+    return {"name": name, "version": version} if at else {"name": text}
+
+
+def _dataset_facets(details: DatasetDetails) -> Message:
+    facets = {}
+    if version := _text("version", details.get("version"), LONGEST_VERSION):
+        said = {"datasetVersion": version}
+        facets["version"] = _facet("1-0-1", "DatasetVersionDatasetFacet", said)
+    if schema := details.get("schema"):
+        said_fields = {"fields": _fields(schema)}
+        facets["schema"] = _facet("1-2-0", "SchemaDatasetFacet", said_fields)
+    if path := _text("path", details.get("path"), LONGEST_PATH):
+        facets["path"] = _own_facet("DatasetFacet", {"path": path})
+    return facets
+
+
+def _statistics(details: DatasetDetails) -> Message:
+    counts = {
+        "rowCount": _count("rows", details.get("rows")),
+        "size": _count("size", details.get("size")),
+    }
+    return {name: value for name, value in counts.items() if value is not None}
+
+
+def _fields(schema: Columns) -> list[Message]:
+    if isinstance(schema, Mapping):
+        return [{"name": str(name), "type": str(kind)} for name, kind in schema.items()]
+    if not all(isinstance(field, Mapping) and "name" in field for field in schema):
+        raise BadDetailError("schema", schema, "a mapping of column to type, or a list of fields")
+    return [dict(field) for field in schema]
+
+
+def _run_facets(
+    business_date: Day | None, error: str | None, stack_trace: str | None, *, historical: bool
+) -> Message:
+    facets = {}
+    own: Message = {}
+    if business_date is not None:
+        own["businessDate"] = _day(business_date)
+    if historical:
+        own["historical"] = True
+    if own:
+        facets["floe"] = _own_facet("RunFacet", own)
+    if error:
+        said = {"message": error[:LONGEST_ERROR], "programmingLanguage": "unknown"}
+        if stack_trace:
+            said |= {"programmingLanguage": "python", "stackTrace": stack_trace[-LONGEST_ERROR:]}
+        facets["errorMessage"] = _facet("1-0-1", "ErrorMessageRunFacet", said)
+    return facets
+
+
+def _job_facets(technology: str | None) -> Message:
+    if not technology:
+        return {}
+    said = {"processingType": "BATCH", "integration": technology, "jobType": "JOB"}
+    return {"jobType": _facet("2-0-4", "JobTypeJobFacet", said)}
+
+
+def _facet(version: str, name: str, body: Message) -> Message:
+    """A facet of the OpenLineage specification."""
+    url = f"{FACETS}/{version}/{name}.json#/$defs/{name}"
+    return {"_producer": PRODUCER, "_schemaURL": url, **body}
+
+
+def _own_facet(base: str, body: Message) -> Message:
+    """A facet that only floe knows."""
+    return {"_producer": PRODUCER, "_schemaURL": f"{SPEC}/{base}", **body}
+
+
+# --- values as they have to be
+
+
+def _moment(value: datetime | str | None) -> str:
+    expected = "a time with its zone, such as 2026-09-01T06:30:00Z"
+    if value is None:
+        moment = clock.now()
+    elif isinstance(value, datetime):
+        moment = value
+    else:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError as error:
+            raise BadDetailError("occurred_at", value, expected) from error
+    if moment.tzinfo is None:
+        raise BadDetailError("occurred_at", str(value), expected)
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _day(value: Day) -> str:
+    if isinstance(value, datetime):
+        return value.date().isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError as error:
+        raise BadDetailError("business_date", value, "a date such as 2026-09-01") from error
+
+
+def _count(detail: str, value: int | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**63:
+        raise BadDetailError(detail, value, "a whole number from 0 on")
+    return number
+
+
+def _text(detail: str, value: str | None, longest: int) -> str | None:
+    if value is None:
+        return None
+    text = str(value)
+    if not 0 < len(text) <= longest:
+        raise BadDetailError(detail, text[:50], f"1 to {longest} characters long")
+    return text

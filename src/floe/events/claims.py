@@ -1,0 +1,248 @@
+"""From an event on the wire to what it claims, in the catalog's words.
+
+Pure: no clock, no database.
+"""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import msgspec
+from msgspec import DecodeError, Raw
+
+from floe.catalog.recording import DatasetClaim, EventClaim, RunClaim, Seen, VersionClaim
+from floe.events.openlineage import FIRST_YEAR, LAST_YEAR, DatasetPart, Event, moment_of
+from floe.events.payload import compress
+
+SEEN = {
+    "START": Seen.STARTED,
+    "RUNNING": Seen.STARTED,
+    "OTHER": Seen.STARTED,
+    None: Seen.STARTED,
+    "ABORT": Seen.STARTED | Seen.ABORTED,
+    "FAIL": Seen.STARTED | Seen.FAILED,
+    "COMPLETE": Seen.STARTED | Seen.COMPLETED,
+}
+# Facets of which the newest one is what holds for the dataset or the process now.
+DATASET_FACETS = ("documentation", "ownership", "tags", "lifecycleStateChange")
+PROCESS_FACETS = ("documentation", "ownership", "tags", "jobType", "sql", "sourceCodeLocation")
+# Facets that have rows or columns of their own; all others stay with the version as they came.
+MAPPED = frozenset(
+    {"schema", "columnLineage", "symlinks", "version", "dataQualityAssertions", *DATASET_FACETS}
+)
+_FOREIGN_RUNS = uuid.UUID("5f0d5bb4-4c2f-5d0a-9a7e-0c1f6f6f2b31")
+_DATED = re.compile(r"v?(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
+_decode = msgspec.json.decode
+_no_facets: dict[str, Raw] = {}
+
+
+def claims_of(event: Event, body: bytes, received_at: datetime, *, historical: bool) -> EventClaim:
+    """Gather all that an event claims."""
+    at = _utc(moment_of(event)) or received_at
+    payload, codec = compress(body)
+    run_facets = (event.run.facets if event.run else None) or _no_facets
+    floe = _object(run_facets.get("floe"))
+    claim = EventClaim(
+        day=at.date(),
+        hash=hashlib.sha256(body).hexdigest(),
+        at=at,
+        type=_type(event),
+        payload=payload,
+        codec=codec,
+        historical=historical or floe.get("historical") is True,
+        received_at=received_at,
+        business_date=_date(floe.get("businessDate")),
+        nominal_at=_nominal(run_facets),
+    )
+    if event.job is not None:
+        claim.process_key = f"{event.job.namespace}/{event.job.name}"
+        claim.process_facets = _newest_facets(event.job.facets, PROCESS_FACETS)
+    if event.run is not None:
+        claim.run = _run_claim(event, claim, run_facets)
+    claim.datasets = list(_dataset_claims(event))
+    return claim
+
+
+def run_uuid_of(run_id: str) -> str:
+    """Return a run's UUID. Old adapters send ids that are none: the same id gives the same one."""
+    try:
+        return str(uuid.UUID(run_id))
+    except ValueError:
+        return str(uuid.uuid5(_FOREIGN_RUNS, run_id))
+
+
+def _type(event: Event) -> str:
+    if event.run is not None:
+        return f"run.{(event.event_type or 'OTHER').lower()}"
+    return "job" if event.job is not None else "dataset"
+
+
+def _run_claim(event: Event, claim: EventClaim, facets: Mapping[str, Raw]) -> RunClaim:
+    run = event.run
+    assert run is not None
+    seen = SEEN[event.event_type]
+    started = _utc(run.start_time) or (claim.at if event.event_type == "START" else None)
+    ended = (_utc(run.end_time) or claim.at) if seen > Seen.STARTED else None
+    parent = _object(_object(facets.get("parent")).get("run")).get("runId")
+    return RunClaim(
+        run_uuid=run_uuid_of(run.run_id),
+        seen=seen,
+        at=claim.at,
+        started_at=started,
+        ended_at=ended,
+        business_date=claim.business_date
+        or (claim.nominal_at.date() if claim.nominal_at else None),
+        parent_run_uuid=run_uuid_of(parent) if isinstance(parent, str) and parent else None,
+        facets=_json_of(facets) if facets else None,
+    )
+
+
+def _dataset_claims(event: Event) -> Iterator[DatasetClaim]:
+    if event.dataset is not None:
+        yield _dataset_claim(event.dataset)
+    for part in event.inputs or ():
+        yield _dataset_claim(part, reads=True)
+    for part in event.outputs or ():
+        yield _dataset_claim(part, writes=True)
+
+
+def _dataset_claim(part: DatasetPart, *, reads: bool = False, writes: bool = False) -> DatasetClaim:
+    facets = part.facets or _no_facets
+    claim = DatasetClaim(
+        namespace=part.namespace,
+        name=part.name,
+        reads=reads,
+        writes=writes,
+        version=_version_claim(part, facets, writes=writes),
+        schema=_bytes(facets.get("schema")),
+        columns=_bytes(facets.get("columnLineage")) if writes else None,
+    )
+    if "symlinks" in facets:
+        claim.symlinks = _symlinks(facets["symlinks"])
+    claim.facets = _newest_facets(facets, DATASET_FACETS)
+    claim.assertions = tuple(_assertions(facets, part.input_facets, part.output_facets))
+    return claim
+
+
+def _version_claim(part: DatasetPart, facets: Mapping[str, Raw], *, writes: bool) -> VersionClaim:
+    tag = _version_tag(facets.get("version"))
+    claim = VersionClaim(tag, _date(tag))
+    if not writes:
+        return claim
+    statistics = _object((part.output_facets or _no_facets).get("outputStatistics"))
+    claim.rows = _count(statistics.get("rowCount", _plain(facets.get("rows"))))
+    claim.size = _count(statistics.get("size"))
+    claim.path = _text(_inner(facets.get("path"), "path"), 1000)
+    kept = {key: raw for key, raw in facets.items() if key not in MAPPED}
+    if part.output_facets:
+        kept.update(part.output_facets)
+    claim.metadata = _json_of(kept) if kept else None
+    return claim
+
+
+def _version_tag(raw: Raw | None) -> str | None:
+    """Read the version: OpenLineage's facet, or the bare text of minimal adapters."""
+    value = _inner(raw, "datasetVersion")
+    return _text(str(value), 300) if isinstance(value, str | int) and value != "" else None
+
+
+def _symlinks(raw: Raw) -> tuple[tuple[str, str], ...]:
+    identifiers = _object(raw).get("identifiers")
+    return tuple(
+        (one["namespace"], one["name"])
+        for one in (identifiers if isinstance(identifiers, list) else ())
+        if isinstance(one, dict)
+        and isinstance(one.get("namespace"), str)
+        and isinstance(one.get("name"), str)
+        and 0 < len(one["namespace"]) <= 200
+        and 0 < len(one["name"]) <= 300
+    )
+
+
+def _assertions(*groups: Mapping[str, Raw] | None) -> Iterator[Mapping[str, object]]:
+    for facets in groups:
+        if facets and "dataQualityAssertions" in facets:
+            listed = _object(facets["dataQualityAssertions"]).get("assertions")
+            for one in listed if isinstance(listed, list) else ():
+                if isinstance(one, dict) and isinstance(one.get("assertion"), str):
+                    yield one
+
+
+def _newest_facets(facets: Mapping[str, Raw] | None, wanted: tuple[str, ...]) -> dict[str, str]:
+    if not facets:
+        return {}
+    return {key: bytes(facets[key]).decode() for key in wanted if key in facets}
+
+
+def _nominal(facets: Mapping[str, Raw]) -> datetime | None:
+    return _time(_object(facets.get("nominalTime")).get("nominalStartTime"))
+
+
+# --- reading what may not be what it should be: a facet that is off is kept, and claims nothing
+
+
+def _object(raw: Any) -> dict[str, Any]:
+    value = _plain(raw) if isinstance(raw, Raw) else raw
+    return value if isinstance(value, dict) else {}
+
+
+def _plain(raw: Raw | None) -> Any:
+    if raw is None:
+        return None
+    try:
+        return _decode(raw)
+    except (DecodeError, RecursionError):
+        return None
+
+
+def _inner(raw: Raw | None, key: str) -> Any:
+    """The value of a facet: within its object, or bare as minimal adapters send it."""
+    value = _plain(raw)
+    return value.get(key) if isinstance(value, dict) else value
+
+
+def _bytes(raw: Raw | None) -> bytes | None:
+    return None if raw is None else bytes(raw)
+
+
+def _json_of(facets: Mapping[str, Raw]) -> str:
+    parts = (
+        f"{msgspec.json.encode(key).decode()}:{bytes(raw).decode()}" for key, raw in facets.items()
+    )
+    return "{" + ",".join(parts) + "}"
+
+
+def _text(value: Any, longest: int) -> str | None:
+    return value[:longest] if isinstance(value, str) and value else None
+
+
+def _count(value: Any) -> int | None:
+    usable = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    return value if usable else None
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    if moment is None or not FIRST_YEAR <= moment.year < LAST_YEAR:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        return _utc(msgspec.convert(value, datetime)) if isinstance(value, str) else None
+    except msgspec.ValidationError:
+        return None
+
+
+def _date(value: Any) -> date | None:
+    """Read a business date out of a text that begins with one: 2026-09-01, v20260901, …T07:30."""
+    found = _DATED.match(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    try:
+        return date(int(found[1]), int(found[3]), int(found[4]))
+    except ValueError:
+        return None

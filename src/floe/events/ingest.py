@@ -1,0 +1,177 @@
+"""The event door: events that arrive together share one transaction, and each gets its own answer.
+
+One writer takes all that has arrived, records it as a group and answers every sender after the
+commit. So 201 means committed, and a busy door commits seldom.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from floe import clock
+from floe.catalog import Catalog
+from floe.catalog.recording import (
+    EventClaim,
+    Recorder,
+    index_forgotten,
+    index_recorded,
+    record_group,
+)
+from floe.errors import FloeError
+from floe.events.claims import claims_of
+from floe.events.openlineage import read_event
+
+log = logging.getLogger(__name__)
+MOST_IN_GROUP = 200
+MOST_WAITING = 5_000
+# When nothing has come for so long, there is time for the search index.
+QUIET_SECONDS = 0.3
+
+
+class DoorBusyError(FloeError):
+    """More events wait than the door can write soon."""
+
+    def __init__(self) -> None:
+        super().__init__("Too many events are waiting to be written. Try again in a moment.")
+
+
+class DoorClosedError(FloeError):
+    """The door takes no more events."""
+
+    def __init__(self) -> None:
+        super().__init__("The event door is closing. Try again in a moment.")
+
+
+def read_claim(body: bytes, *, historical: bool = False) -> EventClaim:
+    """Read an event and what it claims; raise BadEventError with every reason against it."""
+    return claims_of(read_event(body), body, clock.now(), historical=historical)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """Claims that share an answer, and those who wait for it."""
+
+    claims: Sequence[EventClaim]
+    answer: "Future[dict[int, FloeError]]"
+
+
+class EventDoor:
+    """Takes claims from any thread and writes them from one."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._recorder = Recorder(catalog.store)
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="event-door", daemon=True)
+        self._thread.start()
+
+    def submit(self, claims: Sequence[EventClaim]) -> "Future[dict[int, FloeError]]":
+        """Hand in claims; the answer comes after their commit: what was wrong, by place."""
+        with self._lock:
+            if self._closed:
+                raise DoorClosedError
+            if self._waiting and self._waiting + len(claims) > MOST_WAITING:
+                raise DoorBusyError
+            self._waiting += len(claims)
+        waiting = _Waiting(claims, Future())
+        self._queue.put(waiting)
+        return waiting.answer
+
+    def close(self) -> None:
+        """Write what waits, and stop."""
+        with self._lock:
+            self._closed = True
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            # Whatever ended it: nobody may wait for an answer that cannot come.
+            with self._lock:
+                self._closed = True
+            self._turn_away()
+            self._recorder.close()
+
+    def _turn_away(self) -> None:
+        while not self._queue.empty():
+            waiting = self._queue.get()
+            if waiting is not None:
+                waiting.answer.set_exception(DoorClosedError())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether events are taken: false once it was closed, or broke."""
+        return not self._closed
+
+    def _serve(self) -> None:
+        index_forgotten(self._catalog)
+        closing = False
+        while not closing:
+            group, closing = self._take()
+            if group:
+                self._write(group)
+            else:
+                self._index()
+
+    def _index(self) -> None:
+        # A quiet moment. If it fails, the next start finds what is not indexed.
+        try:
+            index_recorded(self._catalog, self._recorder)
+        except FloeError as error:
+            log.warning("Datasets were not indexed for the search: %s", error)
+
+    def _take(self) -> tuple[list[_Waiting], bool]:
+        """Take what waits, up to a group's size, without waiting for more.
+
+        Nothing at all comes back in a quiet moment, or at the end.
+        """
+        group: list[_Waiting] = []
+        count = 0
+        try:
+            taken = self._queue.get(timeout=QUIET_SECONDS)
+            while taken is not None:
+                group.append(taken)
+                count += len(taken.claims)
+                if count >= MOST_IN_GROUP:
+                    return group, False
+                taken = self._queue.get_nowait()
+        except queue.Empty:
+            return group, False
+        # What stood before the end is written first; then the end is met again.
+        if group:
+            self._queue.put(None)
+            return group, False
+        return group, True
+
+    def _write(self, group: Sequence[_Waiting]) -> None:
+        claims = [claim for waiting in group for claim in waiting.claims]
+        try:
+            wrong = record_group(self._catalog, self._recorder, claims, clock.now())
+        except BaseException as error:
+            for waiting in group:
+                waiting.answer.set_exception(error)
+            if not isinstance(error, FloeError):
+                raise
+        else:
+            _answer(group, wrong)
+        finally:
+            with self._lock:
+                self._waiting -= len(claims)
+
+
+def _answer(group: Iterable[_Waiting], wrong: Mapping[int, FloeError]) -> None:
+    start = 0
+    for waiting in group:
+        end = start + len(waiting.claims)
+        waiting.answer.set_result(
+            {place - start: error for place, error in wrong.items() if start <= place < end}
+        )
+        start = end

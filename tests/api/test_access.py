@@ -1,0 +1,285 @@
+"""Who may do what: every route with every role, and the page that says so."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from floe.api.access import PERMISSIONS, Rule
+from floe.api.app import _assemble
+from floe.api.routes import ROUTERS
+from floe.catalog.database import Catalog
+from floe.catalog.principals import (
+    DATA_CONSUMER,
+    DATA_OWNER,
+    INGEST,
+    PLATFORM_ADMIN,
+    ROLES,
+    SCOPE_READ,
+    create_token,
+    hash_token,
+    revoke_token,
+)
+from tests.api.conftest import TEAM
+from tests.api.night import EXPOSURE, POSITIONS, event, newest_version, number_of, tell
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "access.md"
+
+
+class Call(NamedTuple):
+    """A request that would succeed if its caller were allowed to make it."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+ASK_FOR = {"namespace": "lake", "name": "credit.new"}
+BODIES: dict[str, Any] = {
+    "send_event": event(),
+    "send_run_event": event(),
+    "send_batch": [event()],
+    "register_dataset": {"dataset_name": "a.b"},
+    "register_process": {"process_name": "A/B", "status": "STARTED"},
+    "update_dataset": {"description": "Exposures by counterparty."},
+    "retract_version": {"reason": "wrong rates"},
+    "submit_registration": ASK_FOR,
+    "approve_registration": {},
+    "reject_registration": {},
+}
+QUERIES = {
+    "find_dataset": f"full_name={EXPOSURE}",
+    "find_dataset_lineage": f"full_name={EXPOSURE}",
+    "find_process": "process_key=AUTOSYS/BOX/COMPUTE",
+    "find_process_lineage": "process_key=AUTOSYS/BOX/COMPUTE",
+    "find_version": "tag=2026-09-01.1",
+    "diff_schemas": "before=2026-09-01.1&after=2026-09-01.1",
+}
+
+
+def routes() -> Iterator[APIRoute]:
+    for router in ROUTERS:
+        for route in router.routes:
+            assert isinstance(route, APIRoute)
+            yield route
+
+
+ACTIONS = {str(route.operation_id): route for route in routes()}
+
+
+def call_of(action: str, numbers: dict[str, Any]) -> Call:
+    route = ACTIONS[action]
+    path = route.path.format(**numbers)
+    query = QUERIES.get(action)
+    method = method_of(route)
+    return Call(method, f"{path}?{query}" if query else path, BODIES.get(action))
+
+
+def method_of(route: APIRoute) -> str:
+    return "".join(route.methods or ())
+
+
+def make(client: TestClient, call: Call) -> int:
+    return client.request(call.method, call.path, json=call.body).status_code
+
+
+@pytest.fixture
+def numbers(admin: TestClient) -> dict[str, Any]:
+    """What stands in the paths: a dataset of the owner's team, and all around it."""
+    tell(admin)
+    dataset_id = number_of(admin, EXPOSURE)
+    admin.patch(f"/api/v1/dataset/{dataset_id}", json={"owner_team": TEAM})
+    registration = admin.post("/api/v1/dataset/register", json={**ASK_FOR, "name": "credit.asked"})
+    return {
+        "dataset_id": dataset_id,
+        "version_id": newest_version(admin, EXPOSURE)["dataset_version_id"],
+        "process_id": 1,
+        "run_uuid": event()["run"]["runId"],
+        "event_id": 1,
+        "reg_id": registration.json()["reg_id"],
+    }
+
+
+def may(role: str, rule: Rule) -> bool:
+    return role in rule.everywhere | rule.own
+
+
+def test_every_route_has_its_rule_and_every_rule_its_route() -> None:
+    assert set(ACTIONS) == set(PERMISSIONS)
+
+
+def test_a_route_without_a_rule_cannot_be_built() -> None:
+    app = _assemble(None)
+    route_class = type(next(routes()))
+    with pytest.raises(KeyError, match="unheard_of"):
+        app.router.routes.append(route_class("/x", lambda request: None, operation_id="unheard_of"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_may_what_the_table_says_and_nothing_else(
+    as_role: Callable[[str], TestClient], numbers: dict[str, Any], role: str
+) -> None:
+    client = as_role(role)
+    # What changes the dataset comes last, so that the others find it as it was.
+    changing = ("retract_version", "approve_registration", "reject_registration")
+    for action in sorted(ACTIONS, key=lambda one: one in changing):
+        rule = PERMISSIONS[action]
+        status = make(client, call_of(action, numbers))
+        if rule.public or may(role, rule):
+            assert status in (200, 201, 409), (action, status)
+        else:
+            assert status == 403, (action, status)
+
+
+@pytest.mark.usefixtures("numbers")
+def test_nobody_without_a_token_gets_anything_but_what_is_public(
+    anonymous: TestClient, numbers: dict[str, Any]
+) -> None:
+    del anonymous.headers["Authorization"]
+    for action in ACTIONS:
+        expected = 200 if PERMISSIONS[action].public else 401
+        answer = make(anonymous, call_of(action, numbers))
+        assert answer == expected, action
+
+
+@pytest.mark.parametrize("kind", ["unknown", "expired", "revoked", "disabled"])
+def test_a_token_that_is_not_good_is_no_token(
+    catalog: Catalog, anonymous: TestClient, kind: str
+) -> None:
+    with catalog.writing() as session:
+        lasts = timedelta(seconds=-1) if kind == "expired" else None
+        token = create_token(session, "late", PLATFORM_ADMIN, actor="test", lasts=lasts)
+        if kind == "revoked":
+            revoke_token(session, token.token_id, actor="test")
+        if kind == "disabled":
+            from floe.catalog.tables import Principal
+
+            session.query(Principal).update({"disabled_at": Principal.created_at})
+    text = "floe_nonsense" if kind == "unknown" else token.text
+    anonymous.headers["Authorization"] = f"Bearer {text}"
+    for action, rule in PERMISSIONS.items():
+        if rule.public:
+            continue
+        path = ACTIONS[action].path.replace("{", "").replace("}", "")
+        # Ten wrong tokens from one address, and it has to wait.
+        status = make(anonymous, Call(method_of(ACTIONS[action]), path))
+        assert status in (401, 429), action
+
+
+def test_an_owner_changes_what_its_team_owns_and_nothing_else(
+    as_role: Callable[[str], TestClient], numbers: dict[str, Any]
+) -> None:
+    client = as_role(DATA_OWNER)
+    foreign = number_of(client, POSITIONS)
+    version = newest_version(client, POSITIONS)["dataset_version_id"]
+    change, reason = {"description": "mine"}, {"reason": "wrong"}
+    assert client.patch(f"/api/v1/dataset/{foreign}", json=change).status_code == 403
+    assert client.post(f"/api/v1/version/{version}/retract", json=reason).status_code == 403
+    own = f"/api/v1/dataset/{numbers['dataset_id']}"
+    assert client.patch(own, json=change).json()["description"] == "mine"
+    taken_back = client.post(f"/api/v1/version/{numbers['version_id']}/retract", json=reason)
+    assert taken_back.status_code == 200
+
+
+def test_an_owner_is_known_by_its_address_too(
+    catalog: Catalog, admin: TestClient, numbers: dict[str, Any]
+) -> None:
+    address, path = "anna@example.com", f"/api/v1/dataset/{numbers['dataset_id']}"
+    admin.patch(path, json={"owner_email": address, "owner_team": None})
+    with catalog.writing() as session:
+        token = create_token(session, "anna", DATA_OWNER, actor="test", email=address)
+    headers = {"Authorization": f"Bearer {token.text}"}
+    assert admin.patch(path, json={"description": "x"}, headers=headers).status_code == 200
+
+
+def test_a_token_for_reading_only_reads_whatever_its_role(
+    catalog: Catalog, admin: TestClient, numbers: dict[str, Any]
+) -> None:
+    with catalog.writing() as session:
+        token = create_token(session, "board", PLATFORM_ADMIN, actor="test", scopes=[SCOPE_READ])
+    headers = {"Authorization": f"Bearer {token.text}"}
+    path = f"/api/v1/dataset/{numbers['dataset_id']}"
+    assert admin.get(path, headers=headers).status_code == 200
+    assert admin.patch(path, json={"description": "x"}, headers=headers).status_code == 403
+    assert admin.post("/api/v1/lineage", json=event(), headers=headers).status_code == 403
+
+
+def test_a_refusal_names_the_roles_that_may(
+    as_role: Callable[[str], TestClient], numbers: dict[str, Any]
+) -> None:
+    client = as_role(DATA_CONSUMER)
+    answer = client.post(f"/api/v1/version/{numbers['version_id']}/retract", json={"reason": "x"})
+    assert answer.json()["detail"] == (
+        "'data_consumer' may not retract version. "
+        "That takes: DATA_STEWARD or PLATFORM_ADMIN or DATA_OWNER of the dataset."
+    )
+
+
+def test_every_change_is_in_the_audit_log_with_who_and_before_and_after(
+    as_role: Callable[[str], TestClient], numbers: dict[str, Any]
+) -> None:
+    owner = as_role(DATA_OWNER)
+    owner.patch(f"/api/v1/dataset/{numbers['dataset_id']}", json={"description": "new"})
+    owner.post(f"/api/v1/version/{numbers['version_id']}/retract", json={"reason": "wrong"})
+    steward = as_role("DATA_STEWARD")
+    steward.post(f"/api/v1/registration/{numbers['reg_id']}/approve", json={"comment": "fine"})
+    newest = [
+        (one["actor"], one["action"], one["before_json"], one["after_json"], one["reason"])
+        for one in steward.get("/api/v1/audit?limit=3").json()["items"]
+    ]
+    assert newest == [
+        (
+            "data_steward",
+            "registration.approve",
+            {"status": "PENDING"},
+            {"status": "APPROVED", "dataset": "lake/credit.asked"},
+            "fine",
+        ),
+        (
+            "data_owner",
+            "version.retract",
+            {"state": "READY"},
+            {"state": "RETRACTED", "ready_again": None},
+            "wrong",
+        ),
+        ("data_owner", "dataset.update", {"description": None}, {"description": "new"}, None),
+    ]
+
+
+def test_a_job_host_sends_and_sees_nothing(as_role: Callable[[str], TestClient]) -> None:
+    host = as_role(INGEST)
+    assert host.post("/api/v1/lineage", json=event()).status_code == 201
+    assert host.get("/api/v1/datasets").status_code == 403
+    assert host.get("/api/v1/me").json()["roles"] == [INGEST]
+
+
+def test_only_the_hash_of_a_token_is_kept(catalog: Catalog, tokens: dict[str, str]) -> None:
+    dump = Path(str(catalog.engine.url.database)).read_bytes()
+    wal = Path(f"{catalog.engine.url.database}-wal")
+    dump += wal.read_bytes() if wal.exists() else b""
+    for text in tokens.values():
+        assert text.encode() not in dump
+        assert hash_token(text).encode() in dump
+
+
+def test_the_page_about_access_shows_the_table() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    shown = {action: tuple(cells.split(" | ")) for action, cells in rows}
+    assert shown == {action: table_row(action) for action in PERMISSIONS}
+
+
+def table_row(action: str) -> tuple[str, ...]:
+    """How the page shows who may do something."""
+    rule, route = PERMISSIONS[action], ACTIONS[action]
+    asked = f"{method_of(route)} {route.path}"
+    if rule.public:
+        return (asked, *("everybody",) * len(ROLES))
+    return (
+        asked,
+        *("yes" if r in rule.everywhere else "own" if r in rule.own else "–" for r in ROLES),
+    )

@@ -1,0 +1,168 @@
+"""The gate: tokens that are believed for a moment, and addresses that have to wait."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from starlette.requests import Request
+from starlette.testclient import TestClient
+
+from floe.api import create_app
+from floe.api.errors import AddressBlockedError
+from floe.api.gate import BELIEVED_SECONDS, FAILURE_SECONDS, MOST_FAILURES, Failures, TokenGate
+from floe.catalog.database import Catalog
+from floe.catalog.principals import (
+    DATA_CONSUMER,
+    PLATFORM_ADMIN,
+    create_token,
+    list_tokens,
+    revoke_token,
+)
+from floe.catalog.sessions import Sessions
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def request(token: str, address: str = "192.0.2.1") -> Request:
+    headers = [(b"authorization", f"Bearer {token}".encode())]
+    return Request({"type": "http", "headers": headers, "client": (address, 4000)})
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def gate(catalog: Catalog, clock: Clock) -> Iterator[TokenGate]:
+    sessions = Sessions(catalog)
+    yield TokenGate(sessions, clock)
+    sessions.close()
+
+
+def ask(gate: TokenGate, token: str, address: str = "192.0.2.1") -> str:
+    import asyncio
+
+    return asyncio.run(gate.identify(request(token, address))).name
+
+
+def test_a_revoked_token_lives_on_for_seconds_at_most(
+    catalog: Catalog, gate: TokenGate, clock: Clock
+) -> None:
+    with catalog.writing() as session:
+        token = create_token(session, "anna", DATA_CONSUMER, actor="test")
+    assert ask(gate, token.text) == "anna"
+    with catalog.writing() as session:
+        revoke_token(session, token.token_id, actor="test")
+    assert ask(gate, token.text) == "anna"
+    clock.at += BELIEVED_SECONDS
+    with pytest.raises(Exception, match="unknown, expired or revoked"):
+        ask(gate, token.text)
+
+
+def test_a_believed_token_costs_no_query(catalog: Catalog, gate: TokenGate) -> None:
+    with catalog.writing() as session:
+        token = create_token(session, "anna", DATA_CONSUMER, actor="test")
+    ask(gate, token.text)
+    gate._sessions = None  # type: ignore[assignment]
+    assert ask(gate, token.text) == "anna"
+
+
+def test_a_believed_token_still_expires(catalog: Catalog, gate: TokenGate) -> None:
+    with catalog.writing() as session:
+        lasts = timedelta(milliseconds=300)
+        token = create_token(session, "anna", DATA_CONSUMER, actor="test", lasts=lasts)
+    import time
+
+    assert ask(gate, token.text) == "anna"
+    time.sleep(0.35)
+    with pytest.raises(Exception, match="unknown, expired or revoked"):
+        ask(gate, token.text)
+
+
+def test_the_last_use_is_noted_to_the_hour(catalog: Catalog, gate: TokenGate) -> None:
+    with catalog.writing() as session:
+        token = create_token(session, "anna", DATA_CONSUMER, actor="test")
+    ask(gate, token.text)
+    with catalog.reading() as session:
+        used = list_tokens(session)[0].last_used_at
+    assert (used.minute, used.second, used.microsecond) == (0, 0, 0)
+
+
+def test_many_wrong_tokens_from_one_address_make_it_wait(
+    catalog: Catalog, gate: TokenGate, clock: Clock
+) -> None:
+    with catalog.writing() as session:
+        good = create_token(session, "anna", DATA_CONSUMER, actor="test").text
+    ask(gate, good)
+    for turn in range(MOST_FAILURES):
+        with pytest.raises(Exception, match="unknown, expired or revoked"):
+            ask(gate, f"floe_{turn}")
+    with pytest.raises(AddressBlockedError) as blocked:
+        ask(gate, "floe_again")
+    assert 0 < blocked.value.retry_after <= FAILURE_SECONDS + 1
+    # A token that is known to be good goes on working, and other addresses do.
+    assert ask(gate, good) == "anna"
+    with pytest.raises(Exception, match="unknown, expired or revoked"):
+        ask(gate, "floe_other", address="192.0.2.2")
+    clock.at += FAILURE_SECONDS
+    assert ask(gate, good) == "anna"
+
+
+def test_the_addresses_that_failed_do_not_fill_the_memory(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("floe.api.gate.MOST_ADDRESSES", 3)
+    failures = Failures(clock)
+    for number in range(10):
+        failures.note(f"192.0.2.{number}")
+    assert len(failures._by_address) == 3
+
+
+def test_a_wrong_token_is_told_how_to_get_a_right_one(anonymous: TestClient) -> None:
+    for turn in range(MOST_FAILURES + 1):
+        headers = {"Authorization": f"Bearer floe_{turn}"}
+        answer = anonymous.get("/api/v1/me", headers=headers)
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) > 0
+    answer = anonymous.get("/api/v1/me")
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == 'Bearer realm="floe"'
+    assert "floe token create" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("scheme", ["Basic YWRtaW46YWRtaW4=", "Bearer", "Bearer  ", "floe_x"])
+def test_anything_but_a_bearer_token_is_none(anonymous: TestClient, scheme: str) -> None:
+    answer = anonymous.get("/api/v1/me", headers={"Authorization": scheme})
+    assert answer.status_code == 401
+    assert answer.json()["detail"].startswith("A token is needed")
+
+
+def test_without_login_this_machine_is_its_own_administrator(catalog: Catalog) -> None:
+    app = create_app(catalog, login=False)
+    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
+        caller = client.get("/api/v1/me").json()
+    assert (caller["name"], caller["roles"]) == ("local", [PLATFORM_ADMIN])
+
+
+@pytest.mark.parametrize(
+    ("base_url", "headers"),
+    [
+        ("http://evil.example", {}),
+        ("http://127.0.0.1:8765", {"Origin": "http://evil.example"}),
+    ],
+    ids=["another name for this machine", "another site's page"],
+)
+def test_without_login_no_other_site_can_use_the_browser_to_get_in(
+    catalog: Catalog, base_url: str, headers: dict[str, str]
+) -> None:
+    with TestClient(create_app(catalog, login=False), base_url=base_url) as client:
+        assert client.get("/api/v1/me", headers=headers).status_code == 403

@@ -1,0 +1,226 @@
+"""The event door over HTTP: what is taken, what is refused, and with which words."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from floe.api.routes import ingest
+from floe.catalog.recording import CatalogUnavailableError, EventClaim
+from floe.errors import FloeError
+from floe.events.ingest import DoorBusyError, EventDoor
+from tests.api.night import COMPUTE, EXPOSURE, LOAD, event, newest_version, run_id, tell
+
+LINEAGE, BATCH = "/api/v1/lineage", "/api/v1/lineage/batch"
+
+
+def count(client: TestClient, noun: str) -> int:
+    counts: dict[str, int] = client.get("/api/v1/stats").json()["counts"]
+    return counts[noun]
+
+
+@pytest.mark.parametrize("path", [LINEAGE, "/api/v1/run_event"])
+def test_an_event_is_committed_when_201_comes(admin: TestClient, path: str) -> None:
+    answer = admin.post(path, json=event())
+    assert (answer.status_code, answer.content) == (201, b"")
+    run = admin.get(f"/api/v1/run/{run_id(COMPUTE)}").json()
+    assert run["status"] == "SUCCESS"
+    assert run["process_key"] == "AUTOSYS/BOX/COMPUTE"
+
+
+def test_the_same_event_twice_changes_nothing(admin: TestClient) -> None:
+    for _ in range(2):
+        assert admin.post(LINEAGE, json=event()).status_code == 201
+    assert (count(admin, "events"), count(admin, "versions")) == (1, 1)
+
+
+def test_a_body_may_come_packed(admin: TestClient) -> None:
+    packed = gzip.compress(json.dumps(event()).encode())
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    assert admin.post(LINEAGE, content=packed, headers=headers).status_code == 201
+    assert count(admin, "events") == 1
+
+
+def test_a_body_packed_in_two_parts_is_one_body(admin: TestClient) -> None:
+    body = json.dumps(event()).encode()
+    packed = gzip.compress(body[:50]) + gzip.compress(body[50:])
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    assert admin.post(LINEAGE, content=packed, headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("packed", "status"),
+    [
+        (gzip.compress(b" " * (ingest.MOST_EVENT_BYTES + 1)), 413),
+        (b"not gzip at all", 400),
+        (gzip.compress(b'{"eventType": "START"}')[:-9], 400),
+    ],
+    ids=["bomb", "no gzip", "cut off"],
+)
+def test_a_badly_packed_body_is_refused(admin: TestClient, packed: bytes, status: int) -> None:
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    answer = admin.post(LINEAGE, content=packed, headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"Content-Type": "text/plain"}, "is 'text/plain'"),
+        ({"Content-Type": ""}, "is missing"),
+        ({"Content-Type": "application/json", "Content-Encoding": "br"}, "is 'br'"),
+    ],
+)
+def test_another_type_of_body_is_refused(
+    admin: TestClient, headers: dict[str, str], said: str
+) -> None:
+    answer = admin.post(LINEAGE, content=b"{}", headers=headers)
+    assert answer.status_code == 415
+    assert said in answer.json()["detail"]
+
+
+def test_what_is_not_json_is_the_callers_mistake(admin: TestClient) -> None:
+    answer = admin.post(LINEAGE, content=b"{oops", headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("The body is not JSON")
+
+
+def test_a_bad_event_is_refused_with_every_reason_by_its_place(admin: TestClient) -> None:
+    bad = {**event(), "run": {"runId": 7}, "job": {"namespace": "", "name": "J"}}
+    answer = admin.post(LINEAGE, json=bad)
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [
+        {"path": "$.run.runId", "message": "must be text, not a number"},
+        {"path": "$.job.namespace", "message": "is empty"},
+    ]
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(admin: TestClient) -> None:
+    length = str(ingest.MOST_EVENT_BYTES + 1)
+    headers = {"Content-Type": "application/json", "Content-Length": length}
+    answer = admin.post(LINEAGE, content=b"{}", headers=headers)
+    assert answer.status_code == 413
+
+
+def test_a_historical_event_fills_history_and_triggers_nothing(admin: TestClient) -> None:
+    assert admin.post(f"{LINEAGE}?historical=true", json=event()).status_code == 201
+    assert admin.get(f"/api/v1/run/{run_id(COMPUTE)}").json()["historical"] is True
+    assert admin.get("/api/v1/changes").json()["items"] == []
+    assert admin.post(f"{LINEAGE}?historical=perhaps", json=event()).status_code == 422
+
+
+class StubDoor(EventDoor):
+    """A door that gives one answer to all."""
+
+    def __init__(self, answer: FloeError) -> None:
+        self._given = answer
+
+    def submit(self, claims: Sequence[EventClaim]) -> "Future[dict[int, FloeError]]":
+        if isinstance(self._given, DoorBusyError):
+            raise self._given
+        future: Future[dict[int, FloeError]] = Future()
+        future.set_exception(self._given)
+        return future
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+
+@pytest.mark.parametrize("error", [DoorBusyError(), CatalogUnavailableError("disk full")])
+@pytest.mark.parametrize("path", [LINEAGE, BATCH])
+def test_overload_and_outage_ask_the_sender_to_come_again(
+    admin: TestClient, error: FloeError, path: str
+) -> None:
+    services = admin.app.state.services  # type: ignore[attr-defined]
+    door = services.door
+    object.__setattr__(services, "door", StubDoor(error))
+    answer = admin.post(path, json=[event()] if path == BATCH else event())
+    object.__setattr__(services, "door", door)
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "2"
+
+
+def test_more_bytes_than_fit_are_refused_before_memory_grows(admin: TestClient) -> None:
+    budget = admin.app.state.services.budget  # type: ignore[attr-defined]
+    budget.take(budget._most - 10)
+    answer = admin.post(LINEAGE, json=event())
+    budget.give_back(budget._most - 10)
+    assert answer.status_code == 503
+    assert admin.post(LINEAGE, json=event()).status_code == 201
+    assert budget._taken == 0
+
+
+def lines(*events: Any) -> bytes:
+    return b"\n".join(json.dumps(one, separators=(",", ":")).encode() for one in events) + b"\n\n"
+
+
+def test_a_batch_may_be_a_list_or_lines(admin: TestClient) -> None:
+    night = [event(LOAD, "START"), event(LOAD), event()]
+    answer = admin.post(BATCH, json=night)
+    assert answer.json() == {
+        "status": "success",
+        "summary": {
+            "received": 3,
+            "successful": 3,
+            "failed": 0,
+            "retriable": 0,
+            "non_retriable": 0,
+        },
+        "failed_events": [],
+    }
+    headers = {"Content-Type": "application/x-ndjson"}
+    answer = admin.post(BATCH, content=lines(*night), headers=headers)
+    assert answer.json()["summary"]["successful"] == 3
+    assert count(admin, "events") == 3
+
+
+def test_a_bad_event_of_a_batch_harms_no_neighbour(admin: TestClient) -> None:
+    answer = admin.post(BATCH, json=[event(LOAD), {"eventType": "START"}, event()])
+    assert answer.status_code == 200
+    said = answer.json()
+    assert said["status"] == "partial_success"
+    assert said["summary"] == {
+        "received": 3,
+        "successful": 2,
+        "failed": 1,
+        "retriable": 0,
+        "non_retriable": 1,
+    }
+    assert [(one["index"], one["retriable"]) for one in said["failed_events"]] == [(1, False)]
+    assert newest_version(admin, EXPOSURE)["state"] == "READY"
+
+
+def test_a_batch_that_is_no_list_is_refused(admin: TestClient) -> None:
+    assert admin.post(BATCH, json={"eventType": "START"}).status_code == 422
+    headers = {"Content-Type": "application/json"}
+    assert admin.post(BATCH, content=b"[{", headers=headers).status_code == 400
+
+
+def test_a_batch_of_too_many_events_is_refused(
+    admin: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "MOST_EVENTS", 2)
+    answer = admin.post(BATCH, json=[event()] * 3)
+    assert answer.status_code == 413
+    assert "2 events" in answer.json()["detail"]
+
+
+def test_a_large_batch_is_committed_in_several_groups(
+    admin: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "EVENTS_AT_ONCE", 2)
+    tell(admin, "2026-09-01", "2026-09-02")
+    assert (count(admin, "events"), count(admin, "runs")) == (12, 6)
+
+
+def test_what_became_of_events_is_counted(admin: TestClient) -> None:
+    admin.post(BATCH, json=[event(), {"nonsense": True}])
+    shown = admin.get("/metrics").text
+    assert 'floe_events_total{outcome="committed"} 1.0' in shown
+    assert 'floe_events_total{outcome="refused"} 1.0' in shown
+    assert 'floe_http_requests_total{operation="send_batch",status="200"} 1.0' in shown

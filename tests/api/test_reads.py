@@ -1,0 +1,300 @@
+"""Asking for what is known, on each store: every answer after one small night."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from floe.api import create_app
+from floe.catalog.database import Catalog
+from floe.catalog.principals import PLATFORM_ADMIN, create_token
+from tests.api.night import (
+    COMPUTE,
+    EXPOSURE,
+    POSITIONS,
+    REPORT,
+    number_of,
+    run_id,
+    tell,
+)
+
+# The catalog of all tests, not the one of the API's: this module runs on PostgreSQL as well.
+from tests.conftest import catalog as catalog  # noqa: PLC0414
+
+DAYS = ("2026-09-01", "2026-09-02", "2026-09-03")
+
+
+@pytest.fixture
+def api(catalog: Catalog) -> Iterator[TestClient]:
+    """A client that may do everything, after three nights."""
+    with catalog.writing() as session:
+        token = create_token(session, "admin", PLATFORM_ADMIN, actor="test").text
+    headers = {"Authorization": f"Bearer {token}"}
+    with TestClient(create_app(catalog), headers=headers) as client:
+        tell(client, *DAYS)
+        yield client
+
+
+def test_a_dataset_comes_with_all_about_it(api: TestClient) -> None:
+    number = number_of(api, EXPOSURE)
+    detail = api.get(f"/api/v1/dataset/{number}").json()
+    assert detail["full_name"] == "lake/credit.exposure"
+    assert [one["name"] for one in detail["columns"]] == ["id", "amount"]
+    assert [one["version_tag"] for one in detail["versions"]] == [
+        "2026-09-03.1",
+        "2026-09-02.1",
+        "2026-09-01.1",
+    ]
+    assert detail["versions"][0]["row_count"] == 100
+    assert [one["process_key"] for one in detail["producers"]] == ["AUTOSYS/BOX/COMPUTE"]
+    assert [one["process_key"] for one in detail["consumers"]] == ["AUTOSYS/BOX/PUBLISH"]
+
+
+def test_a_dataset_is_found_by_its_name_too(api: TestClient) -> None:
+    by_name = api.get("/api/v1/dataset", params={"full_name": "lake/credit.exposure"})
+    by_number = api.get(f"/api/v1/dataset/{by_name.json()['dataset_id']}")
+    assert by_name.json() == by_number.json()
+    unknown = api.get("/api/v1/dataset", params={"full_name": "credit.exposur"})
+    assert unknown.status_code == 404
+    assert "Did you mean 'credit.exposure'?" in unknown.json()["detail"]
+
+
+def test_datasets_are_searched_and_listed_page_by_page(api: TestClient) -> None:
+    # The search index follows in a quiet moment.
+    deadline = time.monotonic() + 20
+    while not (found := api.get("/api/v1/datasets", params={"text": "expo"}).json())["items"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert [hit["name"] for hit in found["items"]] == [EXPOSURE]
+    assert found["total"] == 1
+    names, query = [], {"limit": "1"}
+    for _ in range(3):
+        page = api.get("/api/v1/datasets", params=query).json()
+        names += [hit["name"] for hit in page["items"]]
+        query["cursor"] = page["next"]
+    assert names == [EXPOSURE, POSITIONS, REPORT]
+    assert query["cursor"] is None
+
+
+def test_filters_hold_on_every_page(api: TestClient) -> None:
+    number = number_of(api, REPORT)
+    change = {"category": "report", "owner_team": "Reporting", "tags": ["daily", "board"]}
+    assert api.patch(f"/api/v1/dataset/{number}", json=change).status_code == 200
+    for query in (
+        {"category": "report"},
+        {"team": "Reporting", "facets": "false"},
+        {"tag": "board"},
+        {"status": "ACTIVE", "category": "report", "facets": "false"},
+    ):
+        found = api.get("/api/v1/datasets", params=query).json()["items"]
+        assert [(hit["name"], hit["tags"]) for hit in found] == [(REPORT, ["board", "daily"])]
+
+
+def test_versions_are_listed_and_shown_by_number_and_tag(api: TestClient) -> None:
+    number = number_of(api, EXPOSURE)
+    first = api.get(f"/api/v1/dataset/{number}/versions", params={"limit": 2}).json()
+    rest = api.get(
+        f"/api/v1/dataset/{number}/versions", params={"limit": 2, "cursor": first["next"]}
+    ).json()
+    assert len(first["items"]) == 2
+    assert [one["version_tag"] for one in rest["items"]] == ["2026-09-01.1"]
+    assert rest["next"] is None
+    version = rest["items"][0]
+    by_number = api.get(f"/api/v1/version/{version['dataset_version_id']}").json()
+    by_tag = api.get(f"/api/v1/dataset/{number}/version", params={"tag": "2026-09-01.1"}).json()
+    assert by_number == by_tag
+    assert by_number["produced_by_run_id"] == run_id(COMPUTE)
+    assert [column["name"] for column in by_number["columns"]] == ["id", "amount"]
+
+
+def test_a_retracted_version_gives_way_to_the_one_before(api: TestClient) -> None:
+    report = {"dataset_name": "credit.limits", "business_date": "2026-09-01"}
+    for _ in range(2):
+        api.post("/api/v1/register_dataset", json=report)
+    number = number_of(api, "credit.limits")
+    newest, older = api.get(f"/api/v1/dataset/{number}/versions").json()["items"]
+    assert (newest["state"], older["state"]) == ("READY", "SUPERSEDED")
+    path = f"/api/v1/version/{newest['dataset_version_id']}/retract"
+    answer = api.post(path, json={"reason": "wrong"})
+    assert answer.json() == {
+        "retracted": newest["version_tag"],
+        "ready_again": older["version_tag"],
+    }
+    again = api.post(path, json={"reason": "wrong"})
+    assert again.status_code == 409
+    history = api.get(f"/api/v1/dataset/{number}/history").json()["items"]
+    assert "VERSION_RETRACTED" in [one["event_type"] for one in history]
+
+
+def test_schemas_are_kept_and_compared(api: TestClient) -> None:
+    number = number_of(api, EXPOSURE)
+    schemas = api.get(f"/api/v1/dataset/{number}/schemas").json()["items"]
+    assert [column["name"] for column in schemas[0]["columns"]] == ["id", "amount"]
+    compared = api.get(
+        f"/api/v1/dataset/{number}/schemas/diff",
+        params={"before": "2026-09-01.1", "after": "2026-09-02.1"},
+    ).json()
+    assert (compared["breaking"], compared["added"], compared["removed"]) == (False, [], [])
+
+
+def test_processes_are_listed_by_key_and_shown_with_their_runs(api: TestClient) -> None:
+    first = api.get("/api/v1/processes", params={"limit": 2, "status": "ACTIVE"}).json()
+    rest = api.get("/api/v1/processes", params={"cursor": first["next"]}).json()
+    keys = [one["process_key"] for one in first["items"] + rest["items"]]
+    assert keys == ["AUTOSYS/BOX/COMPUTE", "AUTOSYS/BOX/LOAD", "AUTOSYS/BOX/PUBLISH"]
+    number = first["items"][0]["process_id"]
+    detail = api.get(f"/api/v1/process/{number}").json()
+    assert detail == api.get("/api/v1/process", params={"process_key": keys[0]}).json()
+    assert (detail["inputs"], detail["outputs"]) == (
+        ["lake/credit.positions"],
+        ["lake/credit.exposure"],
+    )
+    assert [run["business_date"] for run in detail["runs"]] == list(reversed(DAYS))
+
+
+def test_runs_are_filtered(api: TestClient) -> None:
+    def found(**query: object) -> list[str]:
+        answer = api.get("/api/v1/runs", params=query)  # type: ignore[arg-type]
+        assert answer.status_code == 200, answer.text
+        return [
+            f"{one['process_key'][12:]} {one['business_date']}" for one in answer.json()["items"]
+        ]
+
+    assert len(found()) == 9
+    assert found(process_key="AUTOSYS/BOX/COMPUTE", business_date="2026-09-02") == [
+        "COMPUTE 2026-09-02"
+    ]
+    assert found(state=["FAILED", "CANCELLED"]) == []
+    assert len(found(state=["SUCCESS", "FAILED"])) == 9
+    assert len(found(since="2026-09-02T00:00:00Z", until="2026-09-03T00:00:00+00:00")) == 3
+    assert found(parent=run_id(COMPUTE)) == []
+    assert api.get("/api/v1/runs", params={"since": "2026-09-02T00:00:00"}).status_code == 422
+
+
+def test_runs_come_page_by_page_and_none_twice(api: TestClient) -> None:
+    seen, cursor = [], None
+    for _ in range(3):
+        query = {"limit": 4} | ({"cursor": cursor} if cursor else {})
+        page = api.get("/api/v1/runs", params=query).json()
+        seen += [one["run_id"] for one in page["items"]]
+        cursor = page["next"]
+    assert cursor is None
+    assert len(seen) == len(set(seen)) == 9
+
+
+def test_a_run_shows_what_it_read_and_made(api: TestClient) -> None:
+    run = api.get(f"/api/v1/run/{run_id(COMPUTE)}").json()
+    assert run["status"] == "SUCCESS"
+    assert run["start_ts"].startswith("2026-09-01T06:00:00")
+    assert run["facets_json"]["nominalTime"]
+    assert [one["full_name"] for one in run["inputs"]] == ["lake/credit.positions"]
+    assert [(one["full_name"], one["version_tag"]) for one in run["outputs"]] == [
+        ("lake/credit.exposure", "2026-09-01.1")
+    ]
+    assert run["steps"] == []
+
+
+def test_lineage_goes_both_ways_from_datasets_and_processes(api: TestClient) -> None:
+    def keys(path: str, **query: object) -> list[str]:
+        graph = api.get(f"/api/v1/{path}", params=query).json()  # type: ignore[arg-type]
+        return [node["name"] for node in graph["nodes"]]
+
+    number = number_of(api, POSITIONS)
+    down = [POSITIONS, "BOX/COMPUTE", EXPOSURE, "BOX/PUBLISH", REPORT]
+    assert keys(f"dataset/{number}/lineage") == down
+    assert keys("dataset/lineage", full_name=POSITIONS) == down
+    assert keys(f"dataset/{number}/lineage", depth=1) == down[:2]
+    assert keys(f"dataset/{number}/lineage", direction="upstream") == [POSITIONS, "BOX/LOAD"]
+    assert keys(f"dataset/{number}/lineage", show="datasets") == down[::2]
+    process = api.get("/api/v1/process", params={"process_key": "BOX/COMPUTE"}).json()["process_id"]
+    assert keys(f"process/{process}/lineage") == down[1:]
+    upstream = keys("process/lineage", process_key="BOX/COMPUTE", direction="upstream")
+    assert upstream == ["BOX/COMPUTE", POSITIONS, "BOX/LOAD"]
+    assert api.get("/api/v1/dataset/9999/lineage").status_code == 404
+
+
+def test_an_edge_says_its_role_and_how_it_is_known(api: TestClient) -> None:
+    number = number_of(api, POSITIONS)
+    graph = api.get(f"/api/v1/dataset/{number}/lineage", params={"depth": 1}).json()
+    (edge,) = graph["edges"]
+    assert (edge["source_id"], edge["role"], edge["known_by"]) == (number, "CONSUMES", ["OBSERVED"])
+
+
+def test_columns_have_their_own_lineage(api: TestClient) -> None:
+    number = number_of(api, REPORT)
+    found = api.get(f"/api/v1/dataset/{number}/columns/lineage", params={"column": "amount"}).json()
+    assert [(one["dataset"], one["column"]) for one in found["columns"]] == [
+        (REPORT, "amount"),
+        (EXPOSURE, "amount"),
+        (POSITIONS, "amount"),
+    ]
+    unknown = api.get(f"/api/v1/dataset/{number}/columns/lineage", params={"column": "amuont"})
+    assert unknown.status_code == 404
+
+
+def test_impact_counts_what_is_downstream(api: TestClient) -> None:
+    api.patch(f"/api/v1/dataset/{number_of(api, REPORT)}", json={"owner_team": "Reporting"})
+    found = api.get(f"/api/v1/dataset/{number_of(api, POSITIONS)}/impact").json()
+    assert [one["name"] for one in found["datasets"]] == [EXPOSURE, REPORT]
+    assert [one["team"] for one in found["teams"]] == ["Reporting"]
+
+
+def test_events_are_listed_and_shown_as_they_came(api: TestClient) -> None:
+    of_run = api.get("/api/v1/events", params={"run_uuid": run_id(COMPUTE)}).json()["items"]
+    assert [one["event_type"] for one in of_run] == ["run.complete", "run.start"]
+    query = {"process_key": "AUTOSYS/BOX/COMPUTE", "since": "2026-09-02T00:00:00Z", "limit": "3"}
+    page = api.get("/api/v1/events", params=query).json()
+    rest = api.get("/api/v1/events", params={**query, "cursor": page["next"]}).json()
+    assert len(page["items"]) == 3
+    assert len(rest["items"]) == 1
+    body = api.get(f"/api/v1/event/{of_run[0]['event_id']}").json()["body"]
+    assert body["run"]["runId"] == run_id(COMPUTE)
+    assert api.get("/api/v1/event/999999").status_code == 404
+
+
+def test_changes_are_read_from_a_position(api: TestClient) -> None:
+    first = api.get("/api/v1/changes", params={"limit": 4}).json()
+    assert [one["position"] for one in first["items"]] == [1, 2, 3, 4]
+    rest = api.get("/api/v1/changes", params={"after": first["next"]}).json()
+    assert rest["items"][0]["position"] == 5
+    assert {one["kind"] for one in rest["items"]} == {"VERSION_READY"}
+    nothing = api.get("/api/v1/changes", params={"after": rest["next"], "wait": 0.3}).json()
+    assert nothing == {"items": [], "next": rest["next"]}
+
+
+def test_owners_and_categories_are_counted(api: TestClient) -> None:
+    for name, team in (
+        (EXPOSURE, "Credit Risk"),
+        (POSITIONS, "Credit Risk"),
+        (REPORT, "Reporting"),
+    ):
+        change = {"owner_team": team, "category": "credit"}
+        api.patch(f"/api/v1/dataset/{number_of(api, name)}", json=change)
+    assert api.get("/api/v1/categories").json()["items"] == [{"value": "credit", "datasets": 3}]
+    first = api.get("/api/v1/owners", params={"limit": 1}).json()
+    assert first["items"] == [{"value": "Credit Risk", "datasets": 2}]
+    rest = api.get("/api/v1/owners", params={"cursor": first["next"]}).json()
+    assert rest == {"items": [{"value": "Reporting", "datasets": 1}], "next": None}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/dataset/{dataset}/checks",
+        "/api/v1/dataset/{dataset}/check-results",
+        "/api/v1/drift",
+        "/api/v1/sla/status",
+        "/api/v1/registrations",
+    ],
+)
+def test_what_there_is_none_of_is_an_empty_list(api: TestClient, path: str) -> None:
+    answer = api.get(path.format(dataset=number_of(api, EXPOSURE)))
+    assert answer.status_code == 200
+    assert answer.json()["items"] == []
+
+
+def test_the_catalog_is_ready_and_counts_itself(api: TestClient) -> None:
+    assert api.get("/api/v1/readiness").json()["status"] == "ready"
+    counts = api.get("/api/v1/stats").json()["counts"]
+    assert (counts["datasets"], counts["runs"], counts["events"]) == (3, 9, 18)

@@ -1,0 +1,73 @@
+"""Raw events in bulk: read by their time, a day at a time, and an import's place in its file."""
+
+from datetime import UTC, date, datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from floe.catalog.database import Catalog
+from floe.catalog.events import ImportProgress, begin_import, move_import, stream_bodies
+from floe.catalog.run_events import EventFilter
+from floe.catalog.stores import store_of
+from floe.catalog.tables import RunEvent
+
+MONDAY = datetime(2026, 9, 7, tzinfo=UTC)
+FX, EXPOSURE = "AUTOSYS/EOD/FX", "AUTOSYS/EOD/EXPOSURE"
+RUN = "00000000-0000-0000-0000-000000000001"
+
+
+def add(session: Session, hours: float, process: str = FX, run: str | None = None) -> None:
+    moment = MONDAY + timedelta(hours=hours)
+    body = f"{process.rpartition('/')[2]} {hours:g}".encode()
+    row = {
+        "event_day": moment.date(),
+        "event_hash": body.decode(),
+        "event_time": moment,
+        "event_type": "run.start",
+        "run_uuid": run,
+        "process_key": process,
+        "payload_json": body,
+        "payload_codec": "json",
+        "historical": False,
+        "received_at": moment,
+    }
+    store_of(session).upsert(session, RunEvent, [row], key=("event_day", "event_hash"), update=())
+
+
+def fill(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        for hours in (50, 6, 30, 7):
+            add(session, hours)
+        add(session, 31, EXPOSURE, RUN)
+        store_of(session).prepare_event_days(session, date(2026, 9, 8), date(2026, 9, 8))
+
+
+def bodies(catalog: Catalog, wanted: EventFilter) -> list[str]:
+    with catalog.reading() as session:
+        return [stored.payload.decode() for stored in stream_bodies(session, wanted)]
+
+
+def test_events_come_by_their_time_and_not_by_their_arrival(catalog: Catalog) -> None:
+    fill(catalog)
+    assert bodies(catalog, EventFilter()) == ["FX 6", "FX 7", "FX 30", "EXPOSURE 31", "FX 50"]
+
+
+def test_only_what_is_wanted_comes(catalog: Catalog) -> None:
+    fill(catalog)
+    assert bodies(catalog, EventFilter(process_key=EXPOSURE)) == ["EXPOSURE 31"]
+    assert bodies(catalog, EventFilter(run_uuid=RUN)) == ["EXPOSURE 31"]
+    since, until = MONDAY + timedelta(hours=7), MONDAY + timedelta(hours=31)
+    assert bodies(catalog, EventFilter(since=since, until=until)) == ["FX 7", "FX 30"]
+    assert bodies(catalog, EventFilter(since=MONDAY + timedelta(days=9))) == []
+
+
+def test_an_empty_catalog_has_no_events(catalog: Catalog) -> None:
+    assert bodies(catalog, EventFilter()) == []
+
+
+def test_an_import_begins_at_the_start_and_is_found_again_where_it_was(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        assert begin_import(session, "blake2b:1", "ops") == ImportProgress()
+        move_import(session, "blake2b:1", ImportProgress(10, 2_000, 1))
+    with catalog.writing() as session:
+        assert begin_import(session, "blake2b:1", "another") == ImportProgress(10, 2_000, 1)
+        assert begin_import(session, "blake2b:2", None) == ImportProgress()

@@ -1,0 +1,150 @@
+"""`floe api`, started as a user starts it and stopped as an operator stops it."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from floe.cli import app
+from floe.cli.api import write_secret
+
+FLOE = Path(sys.executable).with_name("floe")
+WAIT_SECONDS = 60
+
+
+@contextmanager
+def floe_api(folder: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", list[str]]]:
+    """Run it in a folder; gives the process and what it said before it was ready."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
+    process = subprocess.Popen(
+        [FLOE, "api", "--port", "0", *words],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    said: list[str] = []
+    try:
+        while not said or said[-1] != "Stop with Ctrl-C.":
+            line = process.stdout.readline()
+            assert line, said
+            said.append(line.strip())
+        yield process, said
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(WAIT_SECONDS)
+        process.stdout.close()
+
+
+def url_in(said: list[str]) -> str:
+    return said[0].removeprefix("floe api is at ")
+
+
+def get(url: str, token: str | None = None, **body: Any) -> Any:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    data = None
+    if body:
+        headers["Content-Type"], data = "application/json", json.dumps(body).encode()
+    request = urllib.request.Request(url, data, headers)
+    with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+def test_a_fresh_folder_gets_a_catalog_an_admin_and_a_link(tmp_path: Path) -> None:
+    with floe_api(tmp_path) as (process, said):
+        url = url_in(said)
+        token = (tmp_path / ".floe" / "token").read_text().strip()
+        assert said[1] == f"Log in with this link, which is shown once: {url}/#token={token}"
+        assert get(f"{url}/api/v1/health")["status"] == "up"
+        assert get(f"{url}/api/v1/me", token)["roles"] == ["PLATFORM_ADMIN"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_SECONDS) == 0
+    mode = (tmp_path / ".floe" / "token").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+def test_the_link_is_shown_once_and_what_came_in_is_there_after_a_restart(tmp_path: Path) -> None:
+    with floe_api(tmp_path) as (process, said):
+        token = (tmp_path / ".floe" / "token").read_text().strip()
+        report = {"process_name": "AUTOSYS/BOX/JOB", "status": "SUCCESS"}
+        get(f"{url_in(said)}/api/v1/register_process", token, **report)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_SECONDS) == 0
+        assert process.stdout is not None
+        assert "everything that came in is written" in process.stdout.read()
+    with floe_api(tmp_path) as (_, said):
+        assert not any("#token=" in line for line in said)
+        assert f"Log in with the token in {tmp_path / '.floe' / 'token'}." in said
+        assert len(get(f"{url_in(said)}/api/v1/runs", token)["items"]) == 1
+
+
+def test_one_who_waits_for_changes_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    with floe_api(tmp_path, "--no-auth") as (process, said):
+        assert any("Nobody has to log in" in line for line in said)
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", WAITER, f"{url_in(said)}/api/v1/changes?wait=60"],
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(1)
+        started = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_SECONDS) == 0
+        assert time.monotonic() - started < 20
+        waiting.wait(WAIT_SECONDS)
+
+
+WAITER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])"
+
+
+def test_a_taken_port_is_said_in_one_line(tmp_path: Path) -> None:
+    with floe_api(tmp_path) as (_, said):
+        port = url_in(said).rpartition(":")[2]
+        done = subprocess.run(
+            [FLOE, "api", "--port", port], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Port {port} of 127.0.0.1 is taken by another program")
+
+
+def test_others_are_not_let_in_without_login(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [FLOE, "api", "--port", "0", "--host", "0.0.0.0", "--no-auth"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "0.0.0.0 can be reached by others" in done.stderr
+
+
+def test_the_description_is_printed_without_a_catalog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = CliRunner().invoke(app, ["api", "--openapi"], catch_exceptions=False).stdout
+    assert "/api/v1/lineage" in json.loads(printed)["paths"]
+    assert not (tmp_path / ".floe").exists()
+
+
+def test_a_secret_replaces_the_one_before_and_is_never_open_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "token"
+    for text in ("first", "second"):
+        write_secret(path, text)
+        assert path.read_text() == f"{text}\n"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [one.name for one in path.parent.iterdir()] == ["token"]

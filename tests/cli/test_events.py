@@ -1,0 +1,175 @@
+"""`floe events`: import, export and deliver, as a user types them."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from floe.catalog import ProcessNotFoundError
+from floe.catalog.database import Catalog, open_catalog
+from floe.catalog.migrate import upgrade_catalog
+from floe.catalog.recording import record_group
+from floe.cli.events import BadTimeError, app
+from floe.client import Client
+from floe.events import bulk
+from tests.client.fake_api import FakeApi
+from tests.events.factory import at, event, written
+from tests.events.state import state_of
+
+EVENTS = [
+    event("START", at(0), "fx", "load_fx"),
+    event("COMPLETE", at(1), "fx", "load_fx", outputs=[written("market.fx")]),
+    event("FAIL", at(60 * 24), "exposure", error="no feed"),
+]
+
+
+@pytest.fixture(autouse=True)
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
+    """An empty catalog that commands find by the environment."""
+    url = f"sqlite:///{tmp_path / 'catalog.db'}"
+    monkeypatch.setenv("FLOE_CATALOG_URL", url)
+    monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    catalog = open_catalog(url)
+    upgrade_catalog(catalog)
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "events.ndjson"
+    path.write_bytes(b"\n".join(EVENTS) + b"\n")
+    return str(path)
+
+
+def floe_events(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def count(catalog: Catalog, what: str) -> int:
+    return len(state_of(catalog)[what])
+
+
+def test_an_import_says_how_many_lines_and_the_second_that_it_was_done(
+    catalog: Catalog, file: str
+) -> None:
+    first, second = floe_events("import", file), floe_events("import", file)
+    assert (first.exit_code, first.stdout) == (0, "events.ndjson: 3 lines imported.\n")
+    assert (second.exit_code, second.stdout) == (
+        0,
+        "events.ndjson was imported already: 3 lines.\n",
+    )
+    assert count(catalog, "events") == 3
+    assert count(catalog, "changes") == 0
+
+
+def test_a_live_import_is_news(catalog: Catalog, file: str) -> None:
+    floe_events("import", file, "--live")
+    assert count(catalog, "changes") == 2
+
+
+def test_rejected_lines_are_said_and_kept_and_exit_1(tmp_path: Path) -> None:
+    path = tmp_path / "bad.ndjson.gz"
+    path.write_bytes(gzip.compress(EVENTS[0] + b"\nnonsense\n" + EVENTS[1]))
+    result = floe_events("import", str(path), "--rejects", "rejects.txt", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "lines": 3,
+        "lines_now": 3,
+        "rejected": 1,
+        "resumed_at": 0,
+        "was_done": False,
+    }
+    assert "line 2: The body is not JSON" in result.stderr
+    assert (tmp_path / "rejects.txt").read_text().startswith("line 2: The body is not JSON")
+
+
+def test_many_rejected_lines_do_not_flood_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "bad.ndjson"
+    path.write_bytes(b"nonsense\n" * 30)
+    result = floe_events("import", str(path), "--rejects", "rejects.txt")
+    assert "line 20:" in result.stderr
+    assert "line 21:" not in result.stderr
+    assert "… and 10 more rejected lines." in result.stderr
+    assert len((tmp_path / "rejects.txt").read_text().splitlines()) == 30
+
+
+def test_an_import_that_is_interrupted_says_how_to_go_on(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk, "record_group", interrupt)
+        result = floe_events("import", file)
+    assert result.exit_code == 130
+    assert "The same command goes on where this one stopped." in result.stderr
+    assert floe_events("import", file).exit_code == 0
+
+
+def test_an_import_that_goes_on_says_from_where(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, calls = record_group, iter(range(9))
+
+    def interrupt_later(*given: object) -> object:
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return record(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bulk, "EVENTS_IN_GROUP", 1)
+    monkeypatch.setattr(bulk, "record_group", interrupt_later)
+    assert floe_events("import", file).exit_code == 130
+    assert floe_events("import", file).stdout == (
+        "events.ndjson: 2 lines imported, going on after line 1.\n"
+    )
+
+
+def test_a_damaged_file_is_exit_2(tmp_path: Path) -> None:
+    path = tmp_path / "cut.ndjson.gz"
+    path.write_bytes(gzip.compress(b"\n".join(EVENTS * 20))[:100])
+    result = floe_events("import", str(path))
+    assert result.exit_code == 2
+    assert "it is damaged" in result.stderr
+    assert floe_events("import", "missing").exit_code == 2
+
+
+def test_an_export_gives_events_back(file: str, tmp_path: Path) -> None:
+    floe_events("import", file)
+    result = floe_events("export")
+    assert result.stdout_bytes == Path(file).read_bytes()
+    assert result.stderr == "3 events exported.\n"
+    floe_events("export", "-o", "out.ndjson.gz")
+    packed = (tmp_path / "out.ndjson.gz").read_bytes()
+    assert gzip.decompress(packed) == Path(file).read_bytes()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_an_export_can_be_narrowed(file: str) -> None:
+    floe_events("import", file)
+    assert floe_events("export", "--since", "2026-09-02").stdout_bytes == EVENTS[2] + b"\n"
+    assert (
+        floe_events("export", "--until", "2026-09-01T12:01:00Z").stdout_bytes == EVENTS[0] + b"\n"
+    )
+    assert len(floe_events("export", "--process", "AUTOSYS/load_fx").stdout.splitlines()) == 2
+    assert isinstance(floe_events("export", "--since", "soon").exception, BadTimeError)
+    assert isinstance(floe_events("export", "--process", "NOPE").exception, ProcessNotFoundError)
+
+
+def test_what_waits_on_this_host_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2):
+        Client("http://127.0.0.1:1", warn=print).register_dataset(f"night.t{number}")
+    monkeypatch.setenv("FLOE_API_URL", "http://127.0.0.1:1")
+    down = floe_events("deliver")
+    assert down.exit_code == 75
+    assert "0 delivered, 0 refused, 2 waiting" in down.stdout
+    assert "does not answer" in down.stderr
+    with FakeApi() as api:
+        monkeypatch.setenv("FLOE_API_URL", api.url)
+        up = floe_events("deliver", "--json")
+    assert up.exit_code == 0
+    assert json.loads(up.stdout)["delivered"] == 2

@@ -1,0 +1,141 @@
+"""`floe register-dataset` and `floe register-process`, as an old job's script types them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from floe.cli.register_dataset import register_dataset
+from floe.cli.register_process import register_process
+from floe.client import BadReportError
+from tests.client.fake_api import FakeApi
+
+app = typer.Typer()
+app.command()(register_dataset)
+app.command()(register_process)
+
+
+@pytest.fixture(autouse=True)
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose API is down."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("FLOE_API_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
+    with FakeApi() as api:
+        monkeypatch.setenv("FLOE_API_URL", api.url)
+        yield api
+
+
+def floe(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def said(result: Result) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def test_a_dataset_is_registered_with_all_that_is_known_of_it(api: FakeApi) -> None:
+    result = floe(
+        "register-dataset", "credit.positions", "--version", "v1", "--date", "2026-09-01",
+        "--rows", "10", "--size", "99", "--path", "/data/p.csv", "--job", "AUTOSYS/EOD/LOAD",
+    )  # fmt: skip
+    assert (result.exit_code, result.stdout) == (0, "credit.positions: the report was delivered.\n")
+    (event,) = api.taken
+    (output,) = event["outputs"]
+    assert event["eventType"] == "COMPLETE"
+    assert event["run"]["facets"]["floe"]["businessDate"] == "2026-09-01"
+    assert output["facets"]["version"]["datasetVersion"] == "v1"
+    assert output["facets"]["path"]["path"] == "/data/p.csv"
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == 10
+    assert event["job"]["name"] == "EOD/LOAD"
+
+
+def test_a_process_is_registered_in_two_calls_of_one_run(api: FakeApi) -> None:
+    floe("register-process", "AUTOSYS/EOD/LOAD", "STARTED", "--input", "market.fx@v3")
+    result = floe(
+        "register-process", "AUTOSYS/EOD/LOAD", "FAILED", "--error", "no feed", "--output", "a.b"
+    )
+    assert result.exit_code == 0
+    start, end = api.taken
+    assert (start["eventType"], end["eventType"]) == ("START", "FAIL")
+    assert start["run"]["runId"] == end["run"]["runId"]
+    assert start["inputs"][0]["facets"]["version"]["datasetVersion"] == "v3"
+    assert end["run"]["facets"]["errorMessage"]["message"] == "no feed"
+
+
+def test_a_report_that_waits_on_disk_is_a_success_that_says_so() -> None:
+    result = floe("register-dataset", "credit.positions")
+    assert result.exit_code == 0
+    assert (
+        "kept on disk, to be delivered later: http://127.0.0.1:1 does not answer" in result.stdout
+    )
+
+
+def test_who_requires_delivery_gets_exit_75_while_floe_is_down() -> None:
+    result = floe("register-dataset", "credit.positions", "--require-delivery", "--json")
+    assert result.exit_code == 75
+    assert said(result)["state"] == "spooled"
+
+
+def test_json_names_the_run(api: FakeApi) -> None:
+    result = floe("register-process", "AUTOSYS/EOD/LOAD", "STARTED", "--json")
+    assert said(result) == {
+        "state": "delivered",
+        "run_id": api.taken[0]["run"]["runId"],
+        "reason": "",
+    }
+
+
+def test_a_refused_report_is_exit_1_on_standard_error(api: FakeApi) -> None:
+    api.judge = lambda _: (422, {"detail": "$.job: is wrong"})
+    result = floe("register-dataset", "credit.positions")
+    assert result.exit_code == 1
+    assert "$.job: is wrong" in result.stderr
+
+
+def test_a_report_that_is_lost_is_exit_74(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "file" / "spool"))
+    result = floe("register-dataset", "credit.positions")
+    assert result.exit_code == 74
+    assert "LOST" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("register-dataset", "a.b", "--status", "LATE"), "Use one of: READY, FAILED."),
+        (("register-process", "A/B", "DONE"), "Use one of: STARTED, RUNNING, SUCCESS"),
+        (("register-process", "JOB", "STARTED"), "NAMESPACE/NAME, such as AUTOSYS/BOX/JOB"),
+        (("register-dataset", "a.b", "--date", "soon"), "a date such as 2026-09-01"),
+    ],
+)
+def test_a_wrong_report_is_an_error_of_exit_1(arguments: tuple[str, ...], words: str) -> None:
+    result = floe(*arguments)
+    assert isinstance(result.exception, BadReportError)
+    assert result.exception.exit_code == 1
+    assert words in str(result.exception)
+
+
+def test_they_load_neither_the_database_nor_the_models() -> None:
+    code = (
+        "import sys, typer; from floe.cli.register_dataset import register_dataset as call\n"
+        "try: call('a.b')\n"
+        "except typer.Exit: print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "floe.client" in loaded
+    assert not {"sqlalchemy", "pydantic", "msgspec", "httpx", "floe.catalog"} & loaded

@@ -1,0 +1,65 @@
+"""`floe token`, as a user types it, in a folder without a project."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from floe.cli import app
+from floe.errors import FloeError
+
+
+@pytest.fixture(autouse=True)
+def _fresh_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    for name in ("FLOE_CATALOG_URL", "FLOE_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def floe(*words: str) -> Result:
+    return CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def test_a_token_is_printed_alone() -> None:
+    printed = floe("token", "create", "--name", "etl", "--role", "ingest").stdout
+    assert re.fullmatch(r"floe_[\w-]{43}\n", printed)
+
+
+def test_tokens_are_listed_without_their_secret(tmp_path: Path) -> None:
+    made = floe("token", "create", "--name", "anna", "--role", "DATA_OWNER", "--expires", "90d")
+    assert "no token yet" not in floe("token", "list").stdout
+    listed = json.loads(floe("token", "list", "--json").stdout)
+    assert [(one["name"], one["role"], one["scopes"]) for one in listed] == [
+        ("anna", "DATA_OWNER", "all")
+    ]
+    assert listed[0]["expires_at"] is not None
+    assert made.stdout.strip() not in floe("token", "list").stdout
+    assert (tmp_path / ".floe" / "catalog.db").is_file()
+
+
+def test_an_empty_list_says_how_to_make_one() -> None:
+    assert "floe token create" in floe("token", "list").stdout
+
+
+def test_a_token_is_revoked_once() -> None:
+    floe("token", "create", "--name", "etl", "--role", "INGEST")
+    assert floe("token", "revoke", "1").stdout == "Token 1 is revoked.\n"
+    assert floe("token", "revoke", "1").stdout == "Token 1 was revoked before.\n"
+    assert json.loads(floe("token", "list", "--json").stdout)[0]["revoked_at"] is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--role", "KING"), "There is no role 'KING'"),
+        (("--role", "INGEST", "--expires", "soon"), "'soon' is no lifetime"),
+        (("--role", "INGEST", "--expires", "9999999d"), "is no lifetime"),
+        (("--role", "INGEST", "--scope", "write"), "There is no scope 'write'"),
+    ],
+)
+def test_what_makes_no_sense_is_answered_with_what_would(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(FloeError, match=said):
+        floe("token", "create", "--name", "x", *words)

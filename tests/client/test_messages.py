@@ -1,0 +1,162 @@
+"""The two calls of an old job, as OpenLineage events that floe itself reads back."""
+
+import json
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from floe.catalog.recording import EventClaim, Seen
+from floe.client import BadReportError, dataset_message, process_message
+from floe.client.messages import run_id_of
+from floe.client.names import read_process
+from floe.events.claims import run_uuid_of
+from floe.events.ingest import read_claim
+from floe.spec.identity import process_of_key
+
+SIX = datetime(2026, 9, 1, 6, tzinfo=UTC)
+
+
+def claimed(message: dict[str, Any]) -> EventClaim:
+    return read_claim(json.dumps(message).encode())
+
+
+def test_a_ready_dataset_is_a_completed_run_that_wrote_it() -> None:
+    claim = claimed(
+        dataset_message(
+            "credit.positions",
+            "v7",
+            business_date=date(2026, 9, 1),
+            rows=10,
+            size=2048,
+            schema={"id": "bigint"},
+            occurred_at=SIX,
+        )
+    )
+    (dataset,) = claim.datasets
+    assert claim.run is not None
+    assert claim.run.seen & Seen.COMPLETED
+    assert claim.at == SIX
+    assert claim.business_date == date(2026, 9, 1)
+    assert (dataset.namespace, dataset.name, dataset.writes) == ("lake", "credit.positions", True)
+    assert (dataset.version.tag, dataset.version.rows, dataset.version.size) == ("v7", 10, 2048)
+    assert dataset.schema is not None
+    assert b'"name": "id", "type": "bigint"' in dataset.schema
+
+
+def test_a_failed_dataset_is_a_failed_run() -> None:
+    claim = claimed(dataset_message("credit.positions", "v7", "failed", error="no feed"))
+    assert claim.run is not None
+    assert claim.run.seen & Seen.FAILED
+    assert "no feed" in (claim.run.facets or "")
+
+
+def test_the_same_version_registered_again_is_the_same_run_whatever_its_status() -> None:
+    first = dataset_message("credit.positions", "v7", "FAILED")
+    again = dataset_message("lake/credit.positions", "v7", "READY", rows=3)
+    other = dataset_message("credit.positions", "v8")
+    assert run_id_of(first) == run_id_of(again) != run_id_of(other)
+
+
+def test_without_a_version_every_registration_is_a_run_of_its_own() -> None:
+    day = "2026-09-01"
+    first, second = (dataset_message("a.b", business_date=day) for _ in range(2))
+    assert run_id_of(first) != run_id_of(second)
+
+
+def test_a_dataset_is_announced_by_the_job_that_is_named_or_by_itself() -> None:
+    assert claimed(dataset_message("a.b")).process_key == "register_dataset/lake/a.b"
+    assert claimed(dataset_message("a.b", job="AUTOSYS/BOX/JOB")).process_key == "AUTOSYS/BOX/JOB"
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "expected"),
+    [
+        ("credit.positions", None, ("lake", "credit.positions")),
+        ("DB2/CREDIT.POSITIONS", None, ("DB2", "CREDIT.POSITIONS")),
+        ("s3://bucket/out/positions.csv", None, ("s3://bucket", "out/positions.csv")),
+        ("out/positions.csv", "s3://bucket", ("s3://bucket", "out/positions.csv")),
+    ],
+)
+def test_a_dataset_name_says_its_namespace_or_is_of_the_lake(
+    name: str, namespace: str | None, expected: tuple[str, str]
+) -> None:
+    (output,) = dataset_message(name, namespace=namespace)["outputs"]
+    assert (output["namespace"], output["name"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "event_type"),
+    [
+        ("STARTED", "START"),
+        ("running", "RUNNING"),
+        ("SUCCESS", "COMPLETE"),
+        ("Failed", "FAIL"),
+        ("CANCELLED", "ABORT"),
+    ],
+)
+def test_a_process_status_is_an_event_type(status: str, event_type: str) -> None:
+    message = process_message("AUTOSYS/BOX/JOB", status)
+    assert message["eventType"] == event_type
+    assert (message["job"]["namespace"], message["job"]["name"]) == ("AUTOSYS", "BOX/JOB")
+
+
+def test_a_process_says_what_it_read_and_wrote() -> None:
+    claim = claimed(
+        process_message(
+            "AUTOSYS/BOX/JOB",
+            "SUCCESS",
+            inputs=["market.fx@2026-09-01.1"],
+            outputs=["credit.exposure", {"name": "credit.log", "rows": 4, "version": "9"}],
+        )
+    )
+    read, written, logged = claim.datasets
+    assert (read.name, read.reads, read.version.tag) == ("market.fx", True, "2026-09-01.1")
+    assert (written.name, written.writes, written.version.tag) == ("credit.exposure", True, None)
+    assert (logged.version.rows, logged.version.tag) == (4, "9")
+    assert '"integration":"AUTOSYS"' in claim.process_facets["jobType"].replace(" ", "")
+
+
+def test_a_run_id_that_is_no_uuid_is_the_one_that_the_server_makes_of_it() -> None:
+    message = process_message("AUTOSYS/BOX/JOB", "STARTED", run_id="PROD.1234567.1")
+    assert run_id_of(message) == run_uuid_of("PROD.1234567.1")
+
+
+def test_a_historical_report_says_so() -> None:
+    assert claimed(process_message("A/B", "SUCCESS", historical=True)).historical
+
+
+def test_times_of_any_zone_are_sent_in_utc() -> None:
+    london = datetime(2026, 9, 1, 7, tzinfo=timezone(timedelta(hours=1)))
+    assert process_message("A/B", "STARTED", occurred_at=london)["eventTime"].startswith(
+        "2026-09-01T06:00:00"
+    )
+
+
+@pytest.mark.parametrize(
+    "key", ["AUTOSYS/BOX/JOB", "floe/credit/load", "dbt/credit/model", "s3://bucket/a/b", "a/b"]
+)
+def test_a_process_key_is_split_as_the_rest_of_floe_splits_it(key: str) -> None:
+    assert read_process(key) == (process_of_key(key).namespace, process_of_key(key).name)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: dataset_message("a.b", status="LATE"), "'LATE' is not a status here. Use one of: READY, FAILED."),  # noqa: E501
+        (lambda: process_message("A/B", "DONE"), "STARTED, RUNNING, SUCCESS, FAILED, CANCELLED"),
+        (lambda: process_message("JOB", "STARTED"), "'JOB' lacks a namespace"),
+        (lambda: dataset_message(" "), "names nothing"),
+        (lambda: dataset_message("x" * 301), "too long"),
+        (lambda: dataset_message("a.b", rows=-1), "rows is -1; it must be a whole number"),
+        (lambda: dataset_message("a.b", rows="ten"), "rows is 'ten'"),  # type: ignore[arg-type]
+        (lambda: dataset_message("a.b", ""), "version is ''"),
+        (lambda: dataset_message("a.b", business_date="yesterday"), "a date such as 2026-09-01"),
+        (lambda: dataset_message("a.b", occurred_at="2026-09-01T06:00"), "a time with its zone"),
+        (lambda: dataset_message("a.b", occurred_at="six"), "a time with its zone"),
+        (lambda: dataset_message("a.b", schema=[{"type": "int"}]), "a mapping of column to type"),
+    ],
+)  # fmt: skip
+def test_a_wrong_report_says_what_would_be_right(call: Any, said: str) -> None:
+    with pytest.raises(BadReportError, match=said.replace("(", r"\(")):
+        call()

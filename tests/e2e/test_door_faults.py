@@ -1,0 +1,179 @@
+"""The event door under bad luck: what was answered 201 is there, once."""
+
+import hashlib
+import os
+import random
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from floe.catalog.database import open_catalog
+from tests.events.factory import at, event, read, written
+from tools.postgresql import PostgresqlServer
+from tools.running_api import RunningApi
+
+ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "1"))
+
+
+def night(prefix: str, size: int) -> list[bytes]:
+    """Events of distinct runs that share jobs and datasets."""
+    return [
+        event(
+            "COMPLETE",
+            at(number % 60),
+            f"{prefix} {number}",
+            f"job {number % 7}",
+            inputs=[read(f"in.t{number % 5}")],
+            outputs=[written(f"out.t{number % 3}", columns=["a", "b"], rows=number)],
+        )
+        for number in range(size)
+    ]
+
+
+class Sender:
+    """Sends events one after the other, and remembers which were answered 201."""
+
+    def __init__(self, api: RunningApi, bodies: list[bytes]) -> None:
+        self._api, self._bodies = api, bodies
+        self.committed: list[bytes] = []
+        self.statuses: set[int] = set()
+        self._thread = threading.Thread(target=self._run)
+        self._stopping = threading.Event()
+        self._thread.start()
+
+    def _run(self) -> None:
+        for body in self._bodies:
+            if self._stopping.is_set():
+                return
+            status = self._api.send(body)
+            self.statuses.add(status)
+            if status == 201:
+                self.committed.append(body)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+def counted(url: str) -> dict[str, int]:
+    """How many rows there are, and how many of them are doubled or lead nowhere."""
+    catalog = open_catalog(url)
+    questions = {
+        "events": "SELECT count(*) FROM run_event",
+        "runs": "SELECT count(*) FROM process_run",
+        "versions": "SELECT count(*) FROM dataset_version",
+        "runs twice": "SELECT count(*) - count(DISTINCT run_uuid) FROM process_run",
+        "versions of a run twice": (
+            "SELECT count(*) FROM (SELECT 1 FROM dataset_version "
+            "GROUP BY dataset_id, produced_by_run_id HAVING count(*) > 1) AS doubled"
+        ),
+        "changes": "SELECT count(*) FROM change",
+        "gaps": "SELECT max(change_position) - count(*) FROM change",
+        "ready twice": (
+            "SELECT count(*) FROM (SELECT 1 FROM dataset_version WHERE state = 'READY' "
+            "GROUP BY dataset_id, business_date HAVING count(*) > 1) AS doubled"
+        ),
+    }
+    with catalog.reading() as session:
+        found = {name: session.execute(text(query)).scalar() for name, query in questions.items()}
+    catalog.close()
+    return {name: int(value or 0) for name, value in found.items()}
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    server: PostgresqlServer = request.getfixturevalue("durable_postgresql")
+    name = f"faults_{uuid.uuid4().hex}"
+    yield server.create_database(name)
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def durable_postgresql() -> Iterator[PostgresqlServer]:
+    """A server that keeps what it says it keeps."""
+    with PostgresqlServer() as server:
+        yield server
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.postgresql
+@pytest.mark.timeout(7200)
+def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path: Path) -> None:
+    apis = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        apis.append(RunningApi(tmp_path / str(number), database))
+    apis[0].start()
+    # The administrator's token is made once for a catalog.
+    shutil.copytree(apis[0].folder / ".floe", apis[1].folder / ".floe")
+    apis[1].start()
+    answered: set[bytes] = set()
+    for number in range(ROUNDS):
+        bodies = night(f"round {number}", 400)
+        senders = [Sender(apis[place % 2], bodies[place::6]) for place in range(6)]
+        time.sleep(random.uniform(0.2, 1.5))
+        victim = apis[number % 2]
+        victim.kill()
+        time.sleep(0.1)
+        for sender in senders:
+            sender.stop()
+            answered.update(sender.committed)
+        victim.start()
+    for api in apis:
+        api.stop()
+    assert answered
+    found = counted(database)
+    doubled = ("runs twice", "versions of a run twice", "gaps", "ready twice")
+    assert {name: found[name] for name in doubled} == dict.fromkeys(doubled, 0)
+    # What was committed and whose answer was cut off is there too.
+    assert found["events"] >= len(answered)
+    assert found["events"] == found["runs"] == found["versions"] == found["changes"]
+    assert missing(database, answered) == []
+
+
+def missing(url: str, bodies: set[bytes]) -> list[str]:
+    catalog = open_catalog(url)
+    with catalog.reading() as session:
+        rows = session.execute(text("SELECT event_hash FROM run_event"))
+        stored = {event_hash for (event_hash,) in rows}
+    catalog.close()
+    return [one for body in bodies if (one := hashlib.sha256(body).hexdigest()) not in stored]
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_a_restart_of_postgresql_is_503_and_then_as_before(tmp_path: Path) -> None:
+    with PostgresqlServer() as server:
+        url = server.create_database("restarted")
+        api = RunningApi(tmp_path, url).start()
+        assert api.send(event("START", at(0), "before")) == 201
+        server.stop()
+        assert api.send(event("START", at(0), "while down")) == 503
+        server.start()
+        after = [api.send(event("START", at(0), f"after {number}")) for number in range(5)]
+        assert after[-3:] == [201] * 3
+        api.stop()
+        assert counted(url)["events"] >= 4
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_503_and_nothing_is_half_written(tmp_path: Path) -> None:
+    file = tmp_path / "catalog.db"
+    api = RunningApi(tmp_path, f"sqlite:///{file}").start()
+    assert api.send(event("START", at(0), "before")) == 201
+    api.stop()
+    api.start(most_bytes=file.stat().st_size + 200_000)
+    statuses = [api.send(body) for body in night("full", 60)]
+    api.kill()
+    assert 503 in statuses
+    assert set(statuses) <= {201, 503}
+    found = counted(api.url)
+    assert found["events"] == found["runs"] == statuses.count(201) + 1
+    assert found["versions"] == statuses.count(201)

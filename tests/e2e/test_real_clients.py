@@ -1,0 +1,127 @@
+"""Clients that know nothing of floe deliver to it, and their work shows in `floe lineage`."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openlineage.client import OpenLineageClient
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport
+
+from floe.execution.jars import OPENLINEAGE_PACKAGES, SPARK_PACKAGES, resolve_jars
+from floe.execution.java import find_java
+from floe.execution.launch import spark_environ, spark_submit
+from tests.events.factory import PRODUCER, run_id
+from tools.running_api import FLOE, RunningApi
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[RunningApi]:
+    running = RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}").start()
+    yield running
+    running.stop()
+
+
+def lineage(api: RunningApi, name: str) -> dict[str, Any]:
+    """What `floe lineage` answers."""
+    done = subprocess.run(
+        [FLOE, "lineage", name, "--upstream", "--json"],
+        env={"FLOE_CATALOG_URL": api.url, "PATH": ""},
+        cwd=api.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.slow
+def test_the_openlineage_python_client_delivers_with_its_api_key(api: RunningApi) -> None:
+    config = HttpConfig(
+        url=f"http://127.0.0.1:{api.port}", auth=ApiKeyTokenProvider({"apiKey": api.token})
+    )
+    client = OpenLineageClient(transport=HttpTransport(config))
+    for state, minute in ((RunState.START, 0), (RunState.COMPLETE, 5)):
+        client.emit(
+            RunEvent(
+                eventType=state,
+                eventTime=f"2026-09-01T06:{minute:02d}:00Z",
+                run=Run(run_id("nightly")),
+                job=Job("airflow", "credit.exposure"),
+                producer=PRODUCER,
+                inputs=[InputDataset("lake", "market.fx")],
+                outputs=[OutputDataset("lake", "credit.exposure")],
+            )
+        )
+    client.close()
+    assert "market.fx" in json.dumps(lineage(api, "credit.exposure"))
+
+
+SPARK_JOB = """
+import sys
+from pyspark.sql import SparkSession
+
+folder = sys.argv[1]
+spark = SparkSession.builder.appName("night").getOrCreate()
+spark.range(10).selectExpr("id", "id * 2 AS amount").write.parquet(f"{folder}/positions")
+positions = spark.read.parquet(f"{folder}/positions")
+positions.groupBy("id").sum("amount").withColumnRenamed("sum(amount)", "total").write.parquet(
+    f"{folder}/exposure"
+)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.timeout(600)
+def test_the_spark_listener_delivers_from_inside_a_spark_session(
+    api: RunningApi, tmp_path: Path
+) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(SPARK_JOB)
+    jars = resolve_jars([*SPARK_PACKAGES, *OPENLINEAGE_PACKAGES])
+    settings = {
+        "spark.master": "local[1]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.extraListeners": "io.openlineage.spark.agent.OpenLineageSparkListener",
+        "spark.openlineage.transport.type": "http",
+        "spark.openlineage.transport.url": f"http://127.0.0.1:{api.port}",
+        "spark.openlineage.transport.auth.type": "api_key",
+        "spark.openlineage.transport.auth.apiKey": api.token,
+        "spark.openlineage.namespace": "night",
+    }
+    java = find_java()
+    confs = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    done = subprocess.run(
+        spark_submit(java, [*confs, str(job), str(tmp_path)]),
+        env={**spark_environ(java), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        shown = subprocess.run(
+            [FLOE, "datasets", "--json"],
+            env={"FLOE_CATALOG_URL": api.url, "PATH": ""},
+            cwd=api.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        if "exposure" in shown.stdout:
+            break
+        time.sleep(0.5)
+    found = lineage(api, f"file/{tmp_path}/exposure")
+    assert f"{tmp_path}/positions" in json.dumps(found)

@@ -1,0 +1,209 @@
+"""What facets say ends up where people look for it."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from openlineage.client.facet_v2 import parent_run
+from sqlalchemy import select, text
+
+from floe import clock
+from floe.catalog.changes import list_changes
+from floe.catalog.checks import list_checks, list_results
+from floe.catalog.column_lineage import walk_columns
+from floe.catalog.database import Catalog
+from floe.catalog.datasets import DEPRECATED, create_dataset, find_dataset
+from floe.catalog.processes import find_process
+from floe.catalog.recording import Recorder, record_group
+from floe.catalog.runs import get_run
+from floe.catalog.tables import Dataset, DatasetVersion, RunInput
+from floe.catalog.versions import list_versions
+from floe.events.ingest import read_claim
+from tests.events.factory import NOON, at, event, read, run_id, written
+
+
+def record(catalog: Catalog, *bodies: bytes, historical: bool = False) -> None:
+    claims = [read_claim(body, historical=historical) for body in bodies]
+    recorder = Recorder(catalog.store)
+    assert record_group(catalog, recorder, claims, clock.now()) == {}
+    recorder.close()
+
+
+def with_facets(name: str, **facets: Any) -> bytes:
+    """An event whose only output has these facets, written by hand."""
+    body = json.loads(event("COMPLETE", at(0), outputs=[written(name)]))
+    body["outputs"][0]["facets"].update(facets)
+    return json.dumps(body).encode()
+
+
+def test_description_owner_and_technology_show_where_nothing_is_declared(catalog: Catalog) -> None:
+    output = written("credit.exposure", description="what may be lost", owner="team:Credit Risk")
+    record(catalog, event("COMPLETE", at(0), outputs=[output]))
+    with catalog.reading() as session:
+        dataset = find_dataset(session, "credit.exposure")
+        assert (dataset.description, dataset.owner_team) == ("what may be lost", "Credit Risk")
+        assert find_process(session, "AUTOSYS/exposure").technology == "AUTOSYS"
+
+
+def test_what_a_project_declares_stands_above_what_events_say(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        session.execute(
+            text(
+                "INSERT INTO project (name, timezone, content_hash, created_at) "
+                "VALUES ('risk', 'UTC', 'x', '2026-09-01 12:00:00')"
+            )
+        )
+        create_dataset(session, "lake", "credit.exposure", project_id=1, description="declared")
+    output = written("credit.exposure", description="observed")
+    record(catalog, event("COMPLETE", at(0), outputs=[output]))
+    with catalog.reading() as session:
+        assert find_dataset(session, "credit.exposure").description == "declared"
+
+
+def test_a_dropped_dataset_is_deprecated_until_it_is_made_again(catalog: Catalog) -> None:
+    dropped = {"lifecycleStateChange": "DROP", "_producer": "x", "_schemaURL": "y"}
+    record(catalog, with_facets("t", lifecycleStateChange=dropped))
+    with catalog.reading() as session:
+        assert find_dataset(session, "t").status == DEPRECATED
+
+
+def test_the_business_date_is_the_schedules_in_the_zone_of_the_dataset(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        create_dataset(session, "lake", "tokyo.trades", timezone="Asia/Tokyo")
+    nominal = NOON + timedelta(hours=8)
+    record(catalog, event("COMPLETE", at(0), outputs=[written("tokyo.trades")], nominal=nominal))
+    with catalog.reading() as session:
+        (version,) = list_versions(session, find_dataset(session, "tokyo.trades").dataset_id)
+        assert (version.version_tag, version.state) == ("2026-09-02.1", "READY")
+
+
+def test_a_version_that_the_producer_dates_is_of_that_date(catalog: Catalog) -> None:
+    record(catalog, event("COMPLETE", at(0), outputs=[written("t", version="v20260815-0802")]))
+    with catalog.reading() as session:
+        (version,) = list_versions(session, find_dataset(session, "t").dataset_id)
+        assert (version.version_tag, str(version.business_date)) == ("v20260815-0802", "2026-08-15")
+
+
+def test_a_dataset_with_checks_waits_for_their_verdict(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        create_dataset(session, "lake", "checked", needs_validation=True)
+    record(catalog, event("COMPLETE", at(0), outputs=[written("checked")]))
+    with catalog.reading() as session:
+        (version,) = list_versions(session, find_dataset(session, "checked").dataset_id)
+        assert version.state == "WRITTEN"
+        assert [change.kind for change in list_changes(session, 0)] == ["VERSION_WRITTEN"]
+
+
+def test_only_completed_runs_make_versions(catalog: Catalog) -> None:
+    for state in ("START", "RUNNING", "FAIL", "ABORT"):
+        record(catalog, event(state, at(0), state, outputs=[written("t")]))
+    with catalog.reading() as session:
+        assert list_versions(session, find_dataset(session, "t").dataset_id) == []
+        assert [change.kind for change in list_changes(session, 0)] == ["RUN_FAILED"]
+
+
+def test_a_failure_after_success_is_kept_and_flagged(catalog: Catalog) -> None:
+    record(catalog, event("COMPLETE", at(0), "r"), event("FAIL", at(1), "r", error="too late"))
+    with catalog.reading() as session:
+        run = get_run(session, run_id("r"))
+        assert (run.status, run.saw_success, run.saw_failure) == ("SUCCESS", True, True)
+
+
+def test_a_start_after_the_end_does_not_reopen_the_run(catalog: Catalog) -> None:
+    record(catalog, event("COMPLETE", at(5), "r"))
+    record(catalog, event("START", at(0), "r"))
+    with catalog.reading() as session:
+        run = get_run(session, run_id("r"))
+        assert (run.status, run.start_ts, run.end_ts) == ("SUCCESS", at(0), at(5))
+
+
+def test_the_parent_of_a_run_is_kept(catalog: Catalog) -> None:
+    facet = parent_run.ParentRunFacet(
+        run=parent_run.Run(run_id("box")), job=parent_run.Job("AUTOSYS", "BOX")
+    )
+    record(catalog, event("START", at(0), "r", facets={"parent": facet}))
+    with catalog.reading() as session:
+        assert get_run(session, run_id("r")).parent_run_uuid == run_id("box")
+
+
+def test_history_is_filled_and_triggers_nothing(catalog: Catalog) -> None:
+    record(catalog, event("COMPLETE", at(0), outputs=[written("t")]), historical=True)
+    record(catalog, event("FAIL", at(0), "other"), historical=True)
+    with catalog.reading() as session:
+        (version,) = list_versions(session, find_dataset(session, "t").dataset_id)
+        assert version.state == "READY"
+        assert list_changes(session, 0) == []
+
+
+def test_inputs_bind_to_the_versions_that_they_name(catalog: Catalog) -> None:
+    record(catalog, event("COMPLETE", at(0), "fx", "load", outputs=[written("fx", version="7")]))
+    reads = [read("fx", version="7"), read("clients", version="v3"), read("rates")]
+    record(catalog, event("COMPLETE", at(1), "r", inputs=reads))
+    with catalog.reading() as session:
+        run = get_run(session, run_id("r"))
+        rows = session.execute(
+            select(Dataset.name, RunInput.version_tag, DatasetVersion.state)
+            .join(Dataset, Dataset.dataset_id == RunInput.dataset_id)
+            .outerjoin(
+                DatasetVersion, DatasetVersion.dataset_version_id == RunInput.dataset_version_id
+            )
+            .where(RunInput.run_id == run.run_id)
+            .order_by(Dataset.name)
+        )
+        assert [tuple(row) for row in rows] == [
+            ("clients", "v3", "EXTERNAL"),
+            ("fx", "7", "READY"),
+            ("rates", "", None),
+        ]
+
+
+def test_assertions_become_checks_with_verdicts(catalog: Catalog) -> None:
+    assertions = [
+        {"assertion": "not_null", "column": "id", "success": True},
+        {"assertion": "unique", "column": "id", "success": False},
+        {"assertion": "row_count", "success": False, "severity": "warn", "name": "enough"},
+    ]
+    body = with_facets("t", dataQualityAssertions={"assertions": assertions})
+    record(catalog, body)
+    record(catalog, body)
+    with catalog.reading() as session:
+        number = find_dataset(session, "t").dataset_id
+        checks = {check.qdef_id: check.name for check in list_checks(session, number)}
+        results = list_results(session, number)
+        assert sorted((checks[one.qdef_id], one.status) for one in results) == [
+            ("enough", "WARN"),
+            ("not_null_id", "PASS"),
+            ("unique_id", "FAIL"),
+        ]
+        assert all(one.dataset_version_id is not None for one in results)
+
+
+def test_columns_are_followed_by_their_kind(catalog: Catalog) -> None:
+    source = {"namespace": "lake", "name": "trades", "field": "notional"}
+    kinds = [
+        {"type": "DIRECT", "subtype": "AGGREGATION"},
+        {"type": "INDIRECT", "subtype": "FILTER"},
+    ]
+    fields = {"total": {"inputFields": [{**source, "transformations": kinds}]}}
+    joined = [
+        {**source, "field": "id", "transformations": [{"type": "INDIRECT", "subtype": "JOIN"}]}
+    ]
+    record(catalog, with_facets("t", columnLineage={"fields": fields, "dataset": joined}))
+    with catalog.reading() as session:
+        found = walk_columns(session, find_dataset(session, "t"), depth=1)
+        assert sorted(
+            (link.source.column, link.target.column, link.kind) for link in found.edges
+        ) == [
+            ("id", "*", "JOIN"),
+            ("notional", "total", "AGGREGATE"),
+            ("notional", "total", "FILTER"),
+        ]
+
+
+def test_column_lineage_with_a_broken_part_keeps_the_rest(catalog: Catalog) -> None:
+    good = {"inputFields": [{"namespace": "lake", "name": "trades", "field": "id"}]}
+    fields = {"id": good, "bad": {"inputFields": [{"namespace": 5}]}, "worse": 7}
+    record(catalog, with_facets("t", columnLineage={"fields": fields}))
+    with catalog.reading() as session:
+        found = walk_columns(session, find_dataset(session, "t"), depth=1)
+        assert [(link.source.column, link.target.column) for link in found.edges] == [("id", "id")]

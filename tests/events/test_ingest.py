@@ -1,0 +1,130 @@
+"""The event door: committed before it answers, each sender its own answer."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import func, select, text
+
+from floe import clock
+from floe.catalog.database import Catalog
+from floe.catalog.datasets import find_dataset
+from floe.catalog.recording import UnstorableClaimError
+from floe.catalog.search import search_datasets
+from floe.catalog.tables import ProcessRun, RunEvent
+from floe.events import ingest
+from floe.events.ingest import DoorBusyError, DoorClosedError, EventDoor, read_claim
+from tests.events.factory import at, event, written
+
+
+def count(catalog: Catalog, table: type[RunEvent] | type[ProcessRun]) -> int:
+    with catalog.reading() as session:
+        return session.scalars(select(func.count()).select_from(table)).one()
+
+
+def test_an_answer_comes_after_the_commit(catalog: Catalog) -> None:
+    with closing(EventDoor(catalog)) as door:
+        answer = door.submit([read_claim(event("START", at(0)))])
+        assert answer.result(timeout=30) == {}
+        assert count(catalog, RunEvent) == 1
+
+
+def test_many_senders_share_transactions_and_none_is_lost(catalog: Catalog) -> None:
+    bodies = [event("COMPLETE", at(n), f"run {n}", outputs=[written("t")]) for n in range(60)]
+    with closing(EventDoor(catalog)) as door, ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda body: door.submit([read_claim(body)]), bodies * 2))
+        assert all(answer.result(timeout=60) == {} for answer in answers)
+    assert (count(catalog, RunEvent), count(catalog, ProcessRun)) == (60, 60)
+
+
+# SQLite stores what PostgreSQL refuses: U+0000 in a name.
+@pytest.mark.postgresql
+@pytest.mark.parametrize("catalog", ["postgresql"], indirect=True)
+def test_a_bad_event_gets_its_own_answer_and_harms_no_neighbour(catalog: Catalog) -> None:
+    claims = [read_claim(event("START", at(n), f"run {n}", f"job {n}")) for n in range(10)]
+    claims[3].process_key = "AUTOSYS/bad\0name"
+    with closing(EventDoor(catalog)) as door:
+        wrong = door.submit(claims).result(timeout=60)
+    assert list(wrong) == [3]
+    assert isinstance(wrong[3], UnstorableClaimError)
+    assert count(catalog, RunEvent) == 9
+
+
+def test_a_full_door_turns_events_away_before_memory_grows(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "MOST_WAITING", 3)
+    release = threading.Event()
+    monkeypatch.setattr(EventDoor, "_take", _held(EventDoor._take, release))
+    door = EventDoor(catalog)
+    claims = [read_claim(event("START", at(n), f"run {n}")) for n in range(5)]
+    answers = [door.submit([claim]) for claim in claims[:3]]
+    with pytest.raises(DoorBusyError):
+        door.submit([claims[3]])
+    release.set()
+    assert all(answer.result(timeout=30) == {} for answer in answers)
+    assert door.submit([claims[4]]).result(timeout=30) == {}
+    door.close()
+
+
+def _held(take: object, release: threading.Event) -> object:
+    def held(door: EventDoor) -> object:
+        release.wait(30)
+        return take(door)  # type: ignore[operator]
+
+    return held
+
+
+def test_a_closed_door_writes_what_waits_and_takes_no_more(catalog: Catalog) -> None:
+    door = EventDoor(catalog)
+    answers = [door.submit([read_claim(event("START", at(n), f"run {n}"))]) for n in range(20)]
+    door.close()
+    assert all(answer.result(timeout=1) == {} for answer in answers)
+    assert not door.is_open
+    with pytest.raises(DoorClosedError):
+        door.submit([read_claim(event("START", at(99)))])
+
+
+def test_what_came_in_is_found_by_its_words(catalog: Catalog) -> None:
+    output = written("credit.exposure", columns=["counterparty"], description="what may be lost")
+    with closing(EventDoor(catalog)) as door:
+        door.submit([read_claim(event("COMPLETE", at(0), outputs=[output]))]).result(timeout=30)
+    with catalog.reading() as session:
+        for word in ("exposure", "counterparty", "lost"):
+            hits = search_datasets(session, word).hits
+            assert [hit.name for hit in hits] == ["credit.exposure"], word
+
+
+def test_two_doors_on_one_catalog_lose_and_double_nothing(catalog: Catalog) -> None:
+    bodies = [
+        event("COMPLETE", at(n % 7), f"run {n}", f"job {n % 5}", outputs=[written(f"t{n % 3}")])
+        for n in range(80)
+    ]
+    doors = [EventDoor(catalog), EventDoor(catalog)]
+
+    def send(place: int) -> dict[int, object]:
+        claim = read_claim(bodies[place // 2])
+        return dict(doors[place % 2].submit([claim]).result(timeout=120))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(send, range(160))) == [{}] * 160
+    for door in doors:
+        door.close()
+    assert (count(catalog, RunEvent), count(catalog, ProcessRun)) == (80, 80)
+    with catalog.reading() as session:
+        assert find_dataset(session, "t0").name == "t0"
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("catalog", ["postgresql"], indirect=True)
+def test_todays_events_have_a_partition_and_far_days_go_to_the_strays(catalog: Catalog) -> None:
+    today = clock.now()
+    far = today + timedelta(days=3650)
+    with closing(EventDoor(catalog)) as door:
+        for number, moment in enumerate((today, far)):
+            door.submit([read_claim(event("START", moment, f"run {number}"))]).result(timeout=30)
+    with catalog.reading() as session:
+        places = session.execute(text("SELECT tableoid::regclass::text FROM run_event ORDER BY 1"))
+        assert list(places.scalars()) == [f"run_event_{today:%Y%m%d}", "run_event_default"]

@@ -1,0 +1,162 @@
+"""Recording events: any order, any repetition, any grouping gives one state."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from floe import clock
+from floe.catalog.database import Catalog, open_catalog
+from floe.catalog.datasets import find_dataset
+from floe.catalog.edges import list_consumers, list_producers
+from floe.catalog.recording import Recorder, record_group
+from floe.catalog.versions import list_versions
+from floe.events.ingest import read_claim
+from tests.events.factory import LAKE, at, event, read, written
+from tests.events.state import state_of
+
+# A day as real clients report it: a run that completes, one that fails after it had completed, a
+# rerun, a schema and a column lineage that change and change back, owners and descriptions.
+DAY = [
+    event("START", at(0), "fx", "load_fx"),
+    event(
+        "COMPLETE",
+        at(1),
+        "fx",
+        "load_fx",
+        outputs=[written("market.fx", columns=["ccy", "rate"], rows=10, description="rates")],
+    ),
+    event("START", at(2), "exp1", inputs=[read("market.fx", columns=["ccy", "rate"])]),
+    event("RUNNING", at(3), "exp1", inputs=[read("market.fx")], nominal=at(0)),
+    event(
+        "COMPLETE",
+        at(4),
+        "exp1",
+        inputs=[read("market.fx")],
+        outputs=[
+            written(
+                "credit.exposure",
+                columns=["client", "amount"],
+                rows=5,
+                from_columns={"amount": ("market.fx", "rate")},
+                owner="team:credit",
+            )
+        ],
+        nominal=at(0),
+    ),
+    event("FAIL", at(5), "exp1", error="disk full"),
+    event("START", at(6), "exp2", nominal=at(0)),
+    event(
+        "COMPLETE",
+        at(7),
+        "exp2",
+        inputs=[read("market.fx", version="2026-09-01.7"), read("ref.clients", version="v3")],
+        outputs=[
+            written(
+                "credit.exposure",
+                columns=["client"],
+                rows=6,
+                from_columns={"client": ("ref.clients", "id")},
+                owner="team:risk",
+            )
+        ],
+        nominal=at(0),
+    ),
+    event(
+        "COMPLETE",
+        at(60 * 24),
+        "exp3",
+        outputs=[written("credit.exposure", columns=["client", "amount"], version="2026-09-02")],
+    ),
+    event("ABORT", at(9), "exp4"),
+    event("FAIL", at(10), "exp5", error="no rates"),
+]
+
+
+def record(catalog: Catalog, bodies: Sequence[bytes], sizes: Sequence[int]) -> None:
+    """Record events in groups of these sizes, the last size again and again."""
+    recorder, start, sizes = Recorder(catalog.store), 0, list(sizes)
+    while start < len(bodies):
+        size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
+        claims = [read_claim(body) for body in bodies[start : start + size]]
+        assert record_group(catalog, recorder, claims, clock.now()) == {}
+        start += size
+    recorder.close()
+
+
+def test_any_order_and_repetition_gives_the_state_of_the_right_order(catalog: Catalog) -> None:
+    record(catalog, DAY, [1])
+    wanted = state_of(catalog)
+    shuffled = DAY * 2
+    random.Random(7).shuffle(shuffled)
+    record(catalog, shuffled, [3])
+    assert state_of(catalog) == wanted
+
+
+@pytest.fixture(scope="module")
+def wanted(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> object:
+    catalog = fresh(sqlite_template, tmp_path_factory.mktemp("wanted"))
+    record(catalog, DAY, [1])
+    state = state_of(catalog)
+    catalog.close()
+    return state
+
+
+def fresh(template: Path, folder: Path) -> Catalog:
+    copy = folder / "catalog.db"
+    copy.write_bytes(template.read_bytes())
+    return open_catalog(f"sqlite:///{copy}")
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    order=st.permutations(range(len(DAY))),
+    again=st.lists(st.integers(0, len(DAY) - 1), max_size=6),
+    sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6),
+)
+def test_the_state_never_depends_on_order_repetition_or_grouping(
+    order: list[int],
+    again: list[int],
+    sizes: list[int],
+    wanted: object,
+    sqlite_template: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    catalog = fresh(sqlite_template, tmp_path_factory.mktemp("shuffled"))
+    record(catalog, [DAY[place] for place in (*order, *again)], sizes)
+    assert state_of(catalog) == wanted
+    catalog.close()
+
+
+LINKED = [
+    event("COMPLETE", at(0), "a", "spark", outputs=[written("/lake/exposure", namespace="file")]),
+    event("COMPLETE", at(1), "b", "report", inputs=[read("credit.exposure")]),
+    event(
+        "COMPLETE",
+        at(2),
+        "c",
+        "spark",
+        outputs=[
+            written("/lake/exposure", namespace="file", symlink=(LAKE, "credit.exposure"), rows=3)
+        ],
+    ),
+    event("COMPLETE", at(3), "d", "report", inputs=[read("credit.exposure")]),
+]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]])
+def test_two_names_of_a_dataset_become_one(catalog: Catalog, order: list[int]) -> None:
+    record(catalog, [LINKED[place] for place in order], [1])
+    with catalog.reading() as session:
+        by_path = find_dataset(session, "file//lake/exposure")
+        assert find_dataset(session, "lake/credit.exposure").dataset_id == by_path.dataset_id
+        writers = [one.name for one in list_producers(session, by_path.dataset_id)]
+        readers = [one.name for one in list_consumers(session, by_path.dataset_id)]
+        assert (writers, readers) == (["spark"], ["report"])
+        states = sorted(one.state for one in list_versions(session, by_path.dataset_id))
+        assert states == ["READY", "SUPERSEDED"]

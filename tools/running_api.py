@@ -1,0 +1,86 @@
+"""A real `floe api` in a folder of its own, for tests and benchmarks."""
+
+import http.client
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+FLOE = Path(sys.executable).parent / "floe"
+
+
+class RunningApi:
+    """A process that serves a catalog, started and ended at will."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        self.port = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, most_bytes: int | None = None) -> "RunningApi":
+        """Start it on a free port, the same one when it is started again.
+
+        With `most_bytes` no file of it can grow beyond that, as if the disk were full.
+        """
+        environment = {**os.environ, "FLOE_CATALOG_URL": self.url}
+        upgrade: list[str | Path] = [FLOE, "catalog", "upgrade"]
+        subprocess.run(
+            upgrade, cwd=self.folder, env=environment, check=True, stdout=subprocess.DEVNULL
+        )
+        command: list[str | Path] = [FLOE, "api", "--port", str(self.port)]
+        if most_bytes is not None:
+            command = ["prlimit", f"--fsize={most_bytes}", *command]
+        with (self.folder / "api.log").open("a") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline().rsplit(":", 1)[1])
+        return self
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def token(self) -> str:
+        """The administrator's token."""
+        return (self.folder / ".floe" / "token").read_text().strip()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+
+    def send(self, body: bytes) -> int:
+        """Send an event on a connection of its own; return the status, 0 when nobody answers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("POST", "/api/v1/lineage", body, self.headers)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        self._end(9)
+
+    def stop(self) -> None:
+        """Let it end in order."""
+        self._end(15)
+
+    def _end(self, signal: int) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(signal)
+        self._process.wait(60)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
