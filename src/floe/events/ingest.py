@@ -29,6 +29,7 @@ MOST_IN_GROUP = 200
 MOST_WAITING = 5_000
 # When nothing has come for so long, there is time for the search index.
 QUIET_SECONDS = 0.3
+GROUPS_BETWEEN_INDEXING = 200
 
 
 class DoorBusyError(FloeError):
@@ -113,12 +114,14 @@ class EventDoor:
 
     def _serve(self) -> None:
         index_forgotten(self._catalog)
-        closing = False
+        closing, written = False, 0
         while not closing:
             group, closing = self._take()
             if group:
                 self._write(group)
-            else:
+                written += 1
+            # A door that never rests has to make time for it.
+            if not group or written % GROUPS_BETWEEN_INDEXING == 0:
                 self._index()
 
     def _index(self) -> None:
