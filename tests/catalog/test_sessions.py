@@ -1,5 +1,7 @@
 """Sessions for a server, and the questions that are asked through them."""
 
+from contextlib import ExitStack
+
 import pytest
 from ibm_db_sa.ibm_db import DB2Dialect_ibm_db
 from sqlalchemy import String, bindparam, select, text
@@ -17,7 +19,7 @@ from floe.catalog.errors import DatasetNotFoundError
 from floe.catalog.processes import _process_page
 from floe.catalog.questions import Question
 from floe.catalog.runs import _INPUTS, _OUTPUTS, _RUN_VIEW, _STEPS, _run_page
-from floe.catalog.sessions import TRUSTED_SECONDS, CatalogAwayError, Sessions
+from floe.catalog.sessions import MOST_IDLE, TRUSTED_SECONDS, CatalogAwayError, Sessions
 from floe.catalog.stores.db2 import adapt
 from floe.catalog.tables import Dataset
 from floe.catalog.versions import _version_page
@@ -49,6 +51,15 @@ def test_a_connection_stays_at_hand_while_it_is_trusted(catalog: Catalog) -> Non
     assert len(sessions._idle) == 1
     sessions.close()
     assert not sessions._idle
+
+
+def test_a_rush_of_readers_leaves_the_pool_to_others(catalog: Catalog) -> None:
+    sessions = Sessions(catalog)
+    with ExitStack() as stack:
+        for _ in range(MOST_IDLE + 3):
+            stack.enter_context(sessions.reading()).connection()
+    assert len(sessions._idle) == MOST_IDLE
+    sessions.close()
 
 
 def test_what_a_reading_session_changes_is_thrown_away(catalog: Catalog) -> None:

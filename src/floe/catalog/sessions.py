@@ -16,6 +16,8 @@ from floe.errors import FloeError
 
 # A connection that answered so lately is taken to be alive, without asking it first.
 TRUSTED_SECONDS = 1.0
+# So many wait at hand. The pool needs the others: for writers, and for the next rush.
+MOST_IDLE = 4
 
 
 class CatalogAwayError(FloeError):
@@ -26,9 +28,9 @@ class CatalogAwayError(FloeError):
 
 
 class _Idle(NamedTuple):
-    """A connection at hand, and when it was used last."""
+    """A session at hand with its connection, and when it was used last."""
 
-    connection: Connection
+    session: Session
     since: float
 
 
@@ -41,22 +43,28 @@ class Sessions:
         self._idle: deque[_Idle] = deque()
         # On a server each statement sees what is committed then, in a transaction or not. To
         # open and close one would only be two more ways there and back.
-        options = {} if catalog.store.name == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
+        self._snapshots = catalog.store.name == "sqlite"
+        options = {} if self._snapshots else {"isolation_level": "AUTOCOMMIT"}
         self._engine = catalog.engine.execution_options(**options)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A session for queries. What it changes is thrown away."""
         with _outages_explained():
-            connection = self._take()
+            session = self._take()
             try:
-                with Session(connection, info={"store": self.catalog.store}) as session:
-                    yield session
+                yield session
+                if self._snapshots:
+                    session.rollback()
+                session.expunge_all()
             except BaseException:
                 # It may be broken: the pool finds out.
-                connection.close()
+                _end(session)
                 raise
-            self._idle.append(_Idle(connection, self._monotonic()))
+            if len(self._idle) < MOST_IDLE:
+                self._idle.append(_Idle(session, self._monotonic()))
+            else:
+                _end(session)
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
@@ -67,19 +75,31 @@ class Sessions:
     def close(self) -> None:
         """Give every connection back."""
         while self._idle:
-            self._idle.pop().connection.close()
+            _end(self._idle.pop().session)
 
-    def _take(self) -> Connection:
-        """Take the connection that was used last, or one from the pool, which asks it first."""
+    def _take(self) -> Session:
+        """Take the session that was used last, or a connection from the pool, which asks it."""
         newest = self._monotonic() - TRUSTED_SECONDS
         while True:
             try:
-                connection, since = self._idle.pop()
+                session, since = self._idle.pop()
             except IndexError:
-                return self._engine.connect()
+                return self._open()
             if since >= newest:
-                return connection
-            connection.close()
+                return session
+            _end(session)
+
+    def _open(self) -> Session:
+        # Never flushed by itself: it is for reading, and there may be nothing to roll back to.
+        info = {"store": self.catalog.store}
+        return Session(self._engine.connect(), info=info, autoflush=False)
+
+
+def _end(session: Session) -> None:
+    bound = session.get_bind()
+    session.close()
+    if isinstance(bound, Connection):
+        bound.close()
 
 
 @contextmanager
