@@ -19,6 +19,9 @@ from typer.testing import CliRunner
 from floe.cli import app
 from floe.cli.api import write_secret
 
+# Each starts programs of its own.
+pytestmark = pytest.mark.slow
+
 FLOE = Path(sys.executable).with_name("floe")
 WAIT_SECONDS = 60
 

@@ -9,6 +9,9 @@ import pytest
 from floe.client import Client
 from tests.client.fake_api import FakeApi
 
+# Each starts programs of its own.
+pytestmark = pytest.mark.slow
+
 # Reports three datasets, and is killed before its step number so-and-so: whatever opens, writes,
 # syncs, renames, removes, locks or sends is a step.
 JOB = """
