@@ -1,12 +1,14 @@
 """Room for the events of a day, made before the first of them is written."""
 
+import logging
 from collections.abc import Iterable
 from datetime import date, timedelta
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import OperationalError
 
 from floe.catalog.database import Catalog
 
+log = logging.getLogger(__name__)
 AHEAD = timedelta(days=7)
 # Days further off are kept with the strays: a wrong clock must not fill the database with tables.
 LONGEST_AGO, FURTHEST_OFF = timedelta(days=400), timedelta(days=31)
@@ -29,8 +31,9 @@ class EventDays:
         try:
             with catalog.writing() as session:
                 catalog.store.prepare_event_days(session, first, last)
-        except DBAPIError:
+        except OperationalError as error:
             # Someone reads the whole table just now. The events wait among the strays, and the
             # next one that finds the table free makes room for all of them.
+            log.warning("No room was made for the events of %s yet: %s", first, error.orig)
             return
         self._ready |= {first + timedelta(days) for days in range((last - first).days + 1)}
