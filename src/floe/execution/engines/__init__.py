@@ -1,0 +1,1 @@
+"""Engines: how the work of a process becomes its outputs."""

@@ -1,0 +1,1 @@
+"""Formats: one file each behind one contract. A user's own registers by entry point."""

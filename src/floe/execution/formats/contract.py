@@ -1,0 +1,184 @@
+"""What every format does: write a version unseen, publish it, read it again, let it go.
+
+A write has three durable steps, and the catalog's row of the version leads through them. The
+format is told where the version is to live before anything is written, so that whatever a killed
+run left behind can be found again: `discard` and `publish` may be called at any time, any number
+of times.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any, Protocol
+
+from floe.errors import FloeError
+from floe.execution.site import Site
+from floe.spec import DatasetSpec
+from floe.spec.processes import WriteMode
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+
+@dataclass(frozen=True)
+class VersionPlace:
+    """One version of a dataset, and all that leads to where it lives."""
+
+    dataset: str
+    spec: DatasetSpec
+    tag: str
+    business_date: date
+    partition: str | None = None
+    path: str | None = None
+    """The directory, the files or the table, as the catalog keeps it."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What the format noted when the version was located, written or published."""
+    run_id: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The partition, or the business date."""
+        return self.partition or self.business_date.isoformat()
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a version is going to live. The catalog knows it before anything is written."""
+
+    path: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a write made."""
+
+    rows: int | None = None
+    size: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BadRecords:
+    """Lines that could not be read, when the policy is to drop them."""
+
+    count: int = 0
+    samples: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What somebody else delivered for a version: new when its fingerprint is."""
+
+    path: str
+    fingerprint: str
+    size: int | None = None
+    rows: int | None = None
+    """As a manifest promises, once that was verified."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class DeliveryRejectedError(FloeError):
+    """A delivery is not what its manifest, its format or its schema says."""
+
+    def __init__(self, dataset: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The delivery of '{dataset}' was rejected: {reason}")
+
+
+class VersionUnreadableError(FloeError):
+    """A version cannot be read, though the catalog knows it."""
+
+    def __init__(self, dataset: str, tag: str, reason: str) -> None:
+        super().__init__(f"Version {tag} of '{dataset}' cannot be read: {reason}")
+
+
+class WriteModeError(FloeError):
+    """A format cannot write in the way a process asks for."""
+
+    def __init__(self, dataset: str, name: str, mode: str, can: Sequence[str]) -> None:
+        super().__init__(
+            f"'{dataset}' has the format {name}, which cannot be written with '{mode}'. "
+            f"Use one of: {', '.join(can)}."
+        )
+
+
+class Format(Protocol):
+    """How the versions of datasets of one format are read and written."""
+
+    name: str
+    modes: Sequence[WriteMode]
+
+    def locate(self, site: Site, place: VersionPlace) -> Spot:
+        """Say where a new version is going to live. Nothing is written yet."""
+        ...
+
+    def write(
+        self,
+        site: Site,
+        spark: "SparkSession",
+        frame: "DataFrame",
+        place: VersionPlace,
+        mode: WriteMode,
+    ) -> Written:
+        """Write a version where no reader sees it. A second call replaces what the first left."""
+        ...
+
+    def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
+        """Read what was written and is not published, to check it."""
+        ...
+
+    def publish(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, *, newest: bool
+    ) -> Mapping[str, Any]:
+        """Let readers see it; under the stable name too, if no later date is there.
+
+        Returns what is to be noted with the version. Once published, it does nothing.
+        """
+        ...
+
+    def is_whole(self, site: Site, spark: "SparkSession", place: VersionPlace) -> bool:
+        """Tell, after a crash, whether all that was to be published is still there."""
+        ...
+
+    def discard(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
+        """Remove what an unfinished or rejected version left. Nothing there is fine."""
+        ...
+
+    def read(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
+        """Read a published version."""
+        ...
+
+    def show(
+        self, site: Site, spark: "SparkSession", place: VersionPlace
+    ) -> Mapping[str, Any] | None:
+        """Put a version (back) under the stable name, because what was there was retracted."""
+        ...
+
+    def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
+        """Remove a version's data for good; return the bytes that this frees, where known."""
+        ...
+
+
+class Delivered(Protocol):
+    """A format whose versions others may deliver."""
+
+    def find(self, site: Site, place: VersionPlace) -> Delivery | None:
+        """Look for a delivery; None when nothing is there. Cheap: no row is read."""
+        ...
+
+    def verify(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, delivery: Delivery
+    ) -> Delivery:
+        """Verify a delivery against its manifest before a row is read; raise when it is wrong.
+
+        Returns it with what became known, such as the promised rows.
+        """
+        ...
+
+    def bad_records(
+        self, site: Site, spark: "SparkSession", place: VersionPlace
+    ) -> BadRecords:
+        """Count the lines of a version that cannot be read, and keep some."""
+        ...

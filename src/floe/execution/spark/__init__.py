@@ -1,0 +1,1 @@
+"""Spark itself: the server that floe starts and watches, and sessions on it."""
