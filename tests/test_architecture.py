@@ -4,6 +4,7 @@ import configparser
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import grimp
@@ -58,3 +59,22 @@ def test_everyday_imports_leave_spark_dagster_and_pandas_alone(module: str) -> N
 
 def test_the_help_loads_neither_the_database_nor_the_models() -> None:
     assert not {"sqlalchemy", "pydantic", "alembic"} & loaded_by("floe.cli")
+
+
+def test_the_api_loads_neither_the_language_nor_the_migrations_nor_foreign_databases() -> None:
+    loaded = loaded_by("floe.api.server")
+    assert "floe.spec.identity" in loaded
+    models = {"floe.spec.loader", "floe.spec.platform", "floe.spec.project", "yaml", "croniter"}
+    assert not (models | {"alembic", "psycopg", "sqlalchemy.dialects.postgresql"}) & loaded
+
+
+@pytest.mark.parametrize("package", ["floe.api", "floe.catalog", "floe.spec"])
+def test_a_package_has_every_name_of_its_shop_window(package: str) -> None:
+    module = import_module(package)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("package", ["floe.catalog", "floe.spec"])
+def test_a_name_that_a_package_lacks_is_an_attribute_error(package: str) -> None:
+    with pytest.raises(AttributeError, match=rf"module '{package}' has no attribute 'datsets'"):
+        _ = import_module(package).datsets

@@ -2,6 +2,9 @@
 database.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from floe.catalog.changes import (
     NewChange,
     last_position,
@@ -26,7 +29,6 @@ from floe.catalog.datasets import (
 )
 from floe.catalog.edges import list_consumers, list_producers, observe_edges
 from floe.catalog.errors import DatasetNotFoundError, NotFoundError, ProcessNotFoundError
-from floe.catalog.location import catalog_url
 from floe.catalog.migrate import check_catalog, open_ready_catalog, upgrade_catalog
 from floe.catalog.processes import (
     find_process,
@@ -34,7 +36,6 @@ from floe.catalog.processes import (
     list_processes,
     register_process,
 )
-from floe.catalog.projects import Report, register_project
 from floe.catalog.runs import finish_run, get_run, last_successful_run, list_runs, start_run
 from floe.catalog.schemas import Column, diff_schemas, list_columns, store_schemas
 from floe.catalog.slas import describe_sla, list_stale_datasets, put_sla
@@ -46,6 +47,10 @@ from floe.catalog.versions import (
     reserve_version,
     retract_version,
 )
+
+if TYPE_CHECKING:
+    from floe.catalog.location import catalog_url
+    from floe.catalog.projects import Report, register_project
 
 __all__ = [
     "Catalog",
@@ -105,3 +110,19 @@ __all__ = [
     "update_dataset",
     "upgrade_catalog",
 ]
+
+# What needs the language's models, at its home: fetched when first asked for, because whoever
+# serves a catalog or reads it declares nothing.
+_HOMES = {
+    "Report": "projects",
+    "catalog_url": "location",
+    "register_project": "projects",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -13,7 +13,6 @@ from floe.catalog.datasets import ACTIVE
 from floe.catalog.rows import apply_fields
 from floe.catalog.tables import Dataset, DatasetVersion, Sla
 from floe.catalog.versions import READY, SUPERSEDED
-from floe.spec.values import format_duration
 
 
 class SlaFields(TypedDict, total=False):
@@ -89,5 +88,8 @@ def describe_sla(session: Session, sla_id: int | None) -> str | None:
     if sla.calendar:
         parts.append(f"on {sla.calendar} days")
     if sla.sla_window_sec:
+        # Here, because it comes with cron and all other kinds of value, and is seldom needed.
+        from floe.spec import format_duration
+
         parts.append(f"within {format_duration(timedelta(seconds=sla.sla_window_sec))}")
     return ", ".join(parts) or sla.description

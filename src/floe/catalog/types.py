@@ -4,8 +4,17 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import CHAR, TIMESTAMP, BigInteger, DateTime, Dialect, Integer, Text, TypeDecorator
-from sqlalchemy.dialects.postgresql import UUID
+from sqlalchemy import (
+    CHAR,
+    TIMESTAMP,
+    UUID,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Integer,
+    Text,
+    TypeDecorator,
+)
 from sqlalchemy.types import TypeEngine
 
 # SQLite gives a row its number by itself only where the type is spelled INTEGER.
