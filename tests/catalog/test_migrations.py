@@ -1,6 +1,8 @@
 """Migrations go up and down, agree with the models, and are safe to run from two places at once."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -186,6 +188,55 @@ def test_an_embedded_catalog_makes_itself_ready(tmp_path: Path) -> None:
         catalog = open_ready_catalog(url)
         check_catalog(catalog)
         catalog.close()
+
+
+def test_an_embedded_catalog_is_made_as_the_migrations_make_it(tmp_path: Path) -> None:
+    made = open_ready_catalog(f"sqlite:///{tmp_path / 'made.db'}")
+    migrated = open_catalog(f"sqlite:///{tmp_path / 'migrated.db'}")
+    upgrade_catalog(migrated)
+    # Else: floe catalog ddl --dialect sqlite > src/floe/catalog/migrations/new_sqlite.sql
+    assert content(made) == content(migrated)
+    made.close()
+    migrated.close()
+
+
+def content(catalog: Catalog) -> dict[str, Any]:
+    """Everything in an SQLite catalog: its tables, indexes and views, and the rows in them."""
+    with catalog.engine.connect() as connection:
+        declared = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master ORDER BY name")
+        found: dict[str, Any] = {row.name: row.sql and row.sql.split() for row in declared}
+        rows = {
+            name: connection.exec_driver_sql(f"SELECT * FROM {name}").all()
+            for name in inspect(connection).get_table_names()
+        }
+    return {**found, "rows": rows}
+
+
+def test_an_embedded_catalog_is_made_without_loading_alembic(tmp_path: Path) -> None:
+    code = (
+        "import sys; from floe.catalog import open_ready_catalog; "
+        f"open_ready_catalog('sqlite:///{tmp_path / 'catalog.db'}').close(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "alembic" not in done.stdout.split()
+
+
+def test_processes_that_make_an_embedded_catalog_at_once_all_find_it_ready(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'catalog.db'}"
+    with ThreadPoolExecutor(4) as pool:
+        for catalog in pool.map(open_ready_catalog, [url] * 4):
+            check_catalog(catalog)
+            catalog.close()
+
+
+def test_an_embedded_catalog_that_was_emptied_is_filled_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'catalog.db'}"
+    catalog = open_ready_catalog(url)
+    downgrade_catalog(catalog, "base")
+    catalog.close()
+    again = open_ready_catalog(url)
+    check_catalog(again)
+    again.close()
 
 
 @pytest.mark.postgresql

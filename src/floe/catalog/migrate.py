@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 SCRIPTS = Path(__file__).parent / "migrations"
+# What all migrations together make on SQLite, as `floe catalog ddl --dialect sqlite` prints it.
+NEW_SQLITE = SCRIPTS / "new_sqlite.sql"
 # Not Alembic's own default: Dagster keeps a table of that name, perhaps in the same database.
 VERSION_TABLE = "floe_revision"
 DIALECTS = {"sqlite": "sqlite", "postgresql": "postgresql", "db2": "ibm_db_sa"}
@@ -106,7 +108,25 @@ def _make_ready(catalog: Catalog) -> None:
     except CatalogOutdatedError:
         if catalog.store.name != "sqlite":
             raise
-        upgrade_catalog(catalog)
+        _make_embedded(catalog)
+
+
+def _make_embedded(catalog: Catalog) -> None:
+    """Make a new file's tables from their SQL, which is there sooner than Alembic is loaded.
+
+    A file that has tables is Alembic's. Whoever comes second finds those of the first.
+    """
+    with catalog.engine.execution_options(floe_writing=True).begin() as connection:
+        if not inspect(connection).get_table_names():
+            _run_script(connection, NEW_SQLITE.read_text())
+            return
+    upgrade_catalog(catalog)
+
+
+def _run_script(connection: Connection, script: str) -> None:
+    # One by one: the driver's own way to run a script would commit before it starts.
+    for statement in script.strip().split(";\n\n"):
+        connection.exec_driver_sql(statement).close()
 
 
 def upgrade_catalog(catalog: Catalog, revision: str = "head") -> None:
