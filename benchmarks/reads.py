@@ -39,6 +39,8 @@ HUBS, NEAR = 4, 100
 # A neighbour's burst of work spoils a round, not the median of them.
 ROUNDS, QUESTIONS, WARM_UP = 7, 150, 40
 WALKS = {5: 20, 20: 6}
+# How many rows a list has: a page of the default size, and a larger one.
+PAGES = (50, 100)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMESPACE = "postgres://bench:5432"
 GROUP = 200
@@ -225,16 +227,16 @@ OUTPUTS = (
 STEPS = "SELECT * FROM run_step WHERE run_id = %s ORDER BY step_order"
 RUN_LIST = (
     f"SELECT {RUN_COLUMNS} FROM process_run r JOIN process p USING (process_id) "
-    "WHERE r.run_id < %s ORDER BY r.run_id DESC LIMIT 101"
+    "WHERE r.run_id < %s ORDER BY r.run_id DESC"
 )
 PROCESS_LIST = (
     "SELECT process_id, process_key, name, description, technology, team, owner_email, "
-    "trigger_mode, status FROM process WHERE process_key > %s ORDER BY process_key LIMIT 101"
+    "trigger_mode, status FROM process WHERE process_key > %s ORDER BY process_key"
 )
 DATASET_LIST = (
     "SELECT dataset_id, name, full_name, description, category, default_format, owner_team, "
     "owner_email, status FROM dataset WHERE (name, dataset_id) > (%s, 0) "
-    "ORDER BY name, dataset_id LIMIT 101"
+    "ORDER BY name, dataset_id"
 )
 TAG_LIST = "SELECT dataset_id, tag FROM dataset_tag WHERE dataset_id = ANY(%s)"
 HUB_NUMBERS = "SELECT dataset_id FROM dataset WHERE name LIKE 'ref.%%'"
@@ -281,14 +283,14 @@ class Driver:
         self.fetch(STEPS, found[0][0])
         return found
 
-    def runs(self, before: int) -> Rows:
-        return self.fetch(RUN_LIST, before)
+    def runs(self, before: int, rows: int) -> Rows:
+        return self.fetch(f"{RUN_LIST} LIMIT {rows + 1}", before)
 
-    def processes(self, after: str) -> Rows:
-        return self.fetch(PROCESS_LIST, after)
+    def processes(self, after: str, rows: int) -> Rows:
+        return self.fetch(f"{PROCESS_LIST} LIMIT {rows + 1}", after)
 
-    def datasets(self, after: str) -> Rows:
-        found = self.fetch(DATASET_LIST, after)
+    def datasets(self, after: str, rows: int) -> Rows:
+        found = self.fetch(f"{DATASET_LIST} LIMIT {rows + 1}", after)
         self.fetch(TAG_LIST, [row[0] for row in found])
         return found
 
@@ -383,17 +385,26 @@ def _small_reads(client: Client, driver: Driver, events: int) -> Iterator[Result
     yield ask("dataset", lambda i: f"/dataset/{i}", driver.dataset, datasets)
     yield ask("process", lambda i: f"/process/{i}", driver.process, processes)
     yield ask("run", lambda u: f"/run/{u}", driver.run, [str(row[1]) for row in runs])
-    yield ask("100 runs", _page("/runs"), driver.runs, [row[0] for row in runs])
-    yield ask("100 processes", _page("/processes"), driver.processes, keys)
-    yield ask("100 datasets", _page("/datasets"), driver.datasets, names)
+    for rows in PAGES:
+        numbers = [row[0] for row in runs]
+        yield ask(f"{rows} runs", _page("/runs", rows), _bare(driver.runs, rows), numbers)
+        yield ask(
+            f"{rows} processes", _page("/processes", rows), _bare(driver.processes, rows), keys
+        )
+        yield ask(f"{rows} datasets", _page("/datasets", rows), _bare(driver.datasets, rows), names)
 
 
-def _page(path: str) -> Callable[[Any], str]:
+def _bare(fetch: Callable[[Any, int], Rows], rows: int) -> Callable[[Any], Rows]:
+    """A list by the bare driver, of as many rows as a page has."""
+    return lambda place: fetch(place, rows)
+
+
+def _page(path: str, rows: int) -> Callable[[Any], str]:
     """A list from a place on. Datasets are listed by name and number."""
 
     def ask(place: Any) -> str:
         after = [place, 0] if path == "/datasets" else place
-        return f"{path}?limit=100&cursor={_cursor(after)}"
+        return f"{path}?limit={rows}&cursor={_cursor(after)}"
 
     return ask
 
