@@ -1,0 +1,123 @@
+"""Fixed-width files: each column takes as many characters as its width says."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from floe.execution.formats.contract import VersionPlace
+from floe.execution.formats.records import CORRUPT, FILE, Records, text_column, typed_records
+from floe.execution.formats.storage import spark_paths, to_spark
+from floe.execution.formats.text import Layout
+from floe.execution.formats.text_format import TextFormat
+from floe.execution.site import Site
+from floe.spec.datasets import Column
+from floe.spec.formats import FixedWidthOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+NUMBERS = (
+    *("byte", "tinyint", "short", "smallint", "int", "long", "bigint"),
+    *("float", "real", "double", "decimal", "numeric", "dec"),
+)
+
+
+class FixedWidthFormat(TextFormat):
+    """format: fixed_width"""
+
+    name = "fixed_width"
+
+    def layout(self, place: VersionPlace) -> Layout:
+        options = _options(place)
+        return Layout(
+            encoding=options.encoding,
+            compression=options.compression,
+            skip_lines=options.skip_lines,
+        )
+
+    def write_lines(self, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
+        from pyspark.sql.connect import functions as F  # noqa: N812
+
+        options = _options(place)
+        padded = [_padded(place, column, options) for column in place.spec.columns]
+        lines = frame.select(F.concat(*padded).alias("value"))
+        writer = lines.write.mode("overwrite").option("compression", options.compression)
+        writer.text(to_spark(folder))
+
+    def records(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
+    ) -> Records:
+        from pyspark.sql.connect import functions as F  # noqa: N812
+
+        options, columns = _options(place), place.spec.columns
+        line = F.col("value")
+        total = sum(column.width or 0 for column in columns)
+        starts = [0, *accumulate(column.width or 0 for column in columns)]
+        fields = [
+            _field(line, start + 1, column, options).alias(text_column(index))
+            for index, (start, column) in enumerate(zip(starts, columns, strict=False))
+        ]
+        misfit = (F.length(line) < total) | (F.length(F.rtrim(line)) > total)
+        lines = spark.read.text(spark_paths(files)).select(
+            "value", F.col("_metadata.file_name").alias(FILE)
+        )
+        raw = lines.filter(F.length(F.trim(line)) > 0).select(
+            *fields, F.when(misfit, line).alias(CORRUPT), FILE, line.alias("value")
+        )
+        return typed_records(raw, place, columns, options, line)
+
+
+def _options(place: VersionPlace) -> FixedWidthOptions:
+    return cast("FixedWidthOptions", place.spec.format_options)
+
+
+def _field(
+    line: "SparkColumn", start: int, column: Column, options: FixedWidthOptions
+) -> "SparkColumn":
+    from pyspark.sql.connect import functions as F  # noqa: N812
+
+    text = F.substring(line, start, column.width or 0)
+    if options.trim:
+        # Zeros are left alone: nobody can tell those that fill from those that count.
+        filler = options.pad if options.pad not in " 0" else ""
+        text = F.trim(text, F.lit(f" {filler}"))
+    null_value = options.null_value
+    return F.when(text != F.lit(null_value), text) if options.trim or null_value else text
+
+
+def _padded(place: VersionPlace, column: Column, options: FixedWidthOptions) -> "SparkColumn":
+    from pyspark.sql.connect import functions as F  # noqa: N812
+
+    width = column.width or 0
+    text = F.coalesce(_text(column, options), F.lit(options.null_value))
+    complaint = f"A value of {column.name} in '{place.dataset}' is longer than {width} characters: "
+    fits = F.when(F.length(text) > width, F.raise_error(F.concat(F.lit(complaint), text)))
+    return fits.otherwise(_filled(text, column, options))
+
+
+def _filled(text: "SparkColumn", column: Column, options: FixedWidthOptions) -> "SparkColumn":
+    from pyspark.sql.connect import functions as F  # noqa: N812
+
+    width, pad = column.width or 0, options.pad
+    if not column.type.strip().lower().startswith(NUMBERS):
+        return F.rpad(text, width, pad)
+    filled = F.lpad(text, width, pad)
+    if pad != "0":
+        return filled
+    # The sign stays in front of the zeros.
+    negative = F.concat(F.lit("-"), F.lpad(F.substring(text, 2, width), width - 1, pad))
+    return F.when(text.startswith("-"), negative).otherwise(filled)
+
+
+def _text(column: Column, options: FixedWidthOptions) -> "SparkColumn":
+    from pyspark.sql.connect import functions as F  # noqa: N812
+
+    value, kind = F.col(f"`{column.name}`"), column.type.strip().lower()
+    if kind == "date":
+        return F.date_format(value, column.format or options.date_format)
+    if kind.startswith("timestamp"):
+        return F.date_format(value, column.format or options.timestamp_format)
+    return value.cast("string")

@@ -1,0 +1,60 @@
+"""Parquet files in version directories."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from floe.execution.formats.contract import DeliveryRejectedError, VersionPlace
+from floe.execution.formats.differences import column_difference
+from floe.execution.formats.directories import DirectoryFormat
+from floe.execution.formats.manifests.reading import Reading
+from floe.execution.formats.storage import spark_paths, to_spark
+from floe.execution.site import Site
+from floe.spec.formats import ParquetOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+
+class ParquetFormat(DirectoryFormat):
+    """format: parquet"""
+
+    name = "parquet"
+
+    def save(self, site: Site, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
+        compression = _options(place).compression
+        writer = frame.write.mode("overwrite").option("compression", compression)
+        writer.parquet(to_spark(folder))
+
+    def load(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
+    ) -> "DataFrame":
+        merge = str(_options(place).merge_schema).lower()
+        frame = spark.read.option("mergeSchema", merge).parquet(*spark_paths(files))
+        return _as_declared(frame, place) if place.details.get("delivered") else frame
+
+    def reading(self, place: VersionPlace) -> Reading:
+        return Reading(count_rows=_count_rows)
+
+
+def _options(place: VersionPlace) -> ParquetOptions:
+    return cast("ParquetOptions", place.spec.format_options)
+
+
+def _count_rows(path: Path) -> int:
+    from pyarrow.parquet import read_metadata  # type: ignore[import-untyped]
+
+    return int(read_metadata(path).num_rows)
+
+
+def _as_declared(frame: "DataFrame", place: VersionPlace) -> "DataFrame":
+    """Give what others wrote the columns that were declared, in their order and types."""
+    if not place.spec.columns:
+        return frame
+    difference = column_difference(place.spec.column_names, frame.columns)
+    if difference:
+        raise DeliveryRejectedError(place.dataset, f"its columns differ: {difference}.")
+    return frame.select(
+        *(frame[column.name].cast(column.type).alias(column.name) for column in place.spec.columns)
+    )

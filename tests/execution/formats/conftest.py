@@ -1,0 +1,14 @@
+"""What tests of formats may ask for."""
+
+from pathlib import Path
+
+import pytest
+
+from floe.execution.site import Site
+from tests.execution.formats.places import make_site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """An empty project on the embedded platform."""
+    return make_site(tmp_path)
