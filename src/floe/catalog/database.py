@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, create_engine, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
 from floe.catalog.changes import write_pending_changes
 from floe.catalog.stores import Store, store_for
 from floe.errors import FloeError
+
+# What a database raises while it does not answer. It may be back soon.
+OUTAGES = (OperationalError, InterfaceError)
 
 
 class CatalogUrlError(FloeError):

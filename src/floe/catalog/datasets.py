@@ -153,6 +153,14 @@ def add_alias(session: Session, dataset_id: int, namespace: str, name: str) -> N
         alias.dataset_id = dataset_id
 
 
+def get_dataset_id(session: Session, full_name: str) -> int:
+    """Return the number of a dataset by its full name."""
+    number = session.scalar(select(Dataset.dataset_id).where(Dataset.full_name == full_name))
+    if number is None:
+        raise DatasetNotFoundError(full_name)
+    return number
+
+
 def find_dataset(session: Session, name: str) -> Dataset:
     """Find a dataset by its full name, its name where that is unique, an alias, or its number."""
     matches = session.scalars(

@@ -48,3 +48,13 @@ def release_lease(session: Session, name: str, holder: str, fence: int) -> None:
         .where(Lease.name == name, Lease.holder == holder, Lease.fence == fence)
         .values(holder="", expires_at=clock.now())
     )
+
+
+def read_lease(session: Session, name: str) -> Lease | None:
+    """Return a lease as it stands."""
+    return session.scalars(select(Lease).where(Lease.name == name)).first()
+
+
+def is_held(lease: Lease | None) -> bool:
+    """Tell whether somebody has the lease, as far as the clock can tell."""
+    return lease is not None and bool(lease.holder) and lease.expires_at > clock.now()

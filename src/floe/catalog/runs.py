@@ -5,7 +5,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Date, String, bindparam, insert, or_, select
+from sqlalchemy import Date, String, bindparam, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
 from floe import clock
@@ -355,3 +355,50 @@ _STEPS = Question(
     .where(_STEP.run_id == bindparam("run_id", type_=_RUN.run_id.type))
     .order_by(_STEP.step_order),
 )
+
+
+def find_run(session: Session, run_uuid: str) -> ProcessRun | None:
+    """Return the run with this UUID, if there is one."""
+    return session.scalar(select(ProcessRun).where(ProcessRun.run_uuid == run_uuid))
+
+
+def note_run(
+    session: Session,
+    run_uuid: str,
+    *,
+    log_location: str | None = None,
+    partition_key: str | None = None,
+) -> None:
+    """Note of a run what no event says."""
+    run = get_run(session, run_uuid)
+    run.log_location, run.partition_key = log_location, partition_key
+
+
+def record_steps(session: Session, run_uuid: str, steps: Sequence[dict[str, Any]]) -> None:
+    """Write the steps of a run in their order. Those of an earlier attempt are replaced."""
+    run_id = get_run(session, run_uuid).run_id
+    session.execute(delete(RunStep).where(RunStep.run_id == run_id))
+    named: dict[str, dict[str, Any]] = {}
+    for order, step in enumerate(steps):
+        named[step["step_name"]] = {"run_id": run_id, "step_order": order, **step}
+    if named:
+        session.execute(insert(RunStep), list(named.values()))
+
+
+def list_open_runs(session: Session, key_prefix: str) -> Sequence[ProcessRun]:
+    """Return the runs that have not ended of the processes whose keys begin so."""
+    return session.scalars(
+        select(ProcessRun)
+        .join(Process, Process.process_id == ProcessRun.process_id)
+        .where(Process.process_key.startswith(key_prefix, autoescape=True))
+        .where(ProcessRun.status == STARTED)
+    ).all()
+
+
+def list_children(session: Session, parent_run_uuid: str) -> Sequence[ProcessRun]:
+    """Return the runs that belong to another, the oldest first."""
+    return session.scalars(
+        select(ProcessRun)
+        .where(ProcessRun.parent_run_uuid == parent_run_uuid)
+        .order_by(ProcessRun.run_id)
+    ).all()

@@ -13,7 +13,7 @@ from floe.catalog.changes import NewChange, record_change
 from floe.catalog.datasets import record_dataset_event
 from floe.catalog.errors import NotFoundError, VersionNotFoundError, WrongStateError
 from floe.catalog.questions import Question
-from floe.catalog.tables import Dataset, DatasetVersion
+from floe.catalog.tables import Dataset, DatasetVersion, Project
 from floe.spec.identity import version_tag
 
 WRITING, PUBLISHING, WRITTEN = "WRITING", "PUBLISHING", "WRITTEN"
@@ -299,3 +299,93 @@ def _version_page(limit: int, *, started: bool) -> Question[VersionRow]:
         before = bindparam("before_id", type_=_OF.dataset_version_id.type)
         query = query.where(_OF.dataset_version_id < before)
     return Question(VersionRow, query.order_by(_OF.dataset_version_id.desc()).limit(limit))
+
+
+def list_row_counts(session: Session, dataset_id: int, *, until: date, limit: int) -> list[int]:
+    """Return how many rows the versions before had that were good, the newest first."""
+    query = (
+        select(DatasetVersion.row_count)
+        .where(
+            DatasetVersion.dataset_id == dataset_id,
+            DatasetVersion.business_date <= until,
+            DatasetVersion.state.in_((READY, SUPERSEDED)),
+            DatasetVersion.row_count.is_not(None),
+        )
+        .order_by(DatasetVersion.business_date.desc(), DatasetVersion.dataset_version_id.desc())
+        .limit(limit)
+    )
+    return [count for count in session.scalars(query) if count is not None]
+
+
+def list_unfinished(session: Session, project: str) -> Sequence[DatasetVersion]:
+    """Return the versions of a project's datasets that are being written or published."""
+    return session.scalars(
+        select(DatasetVersion)
+        .join(Dataset, Dataset.dataset_id == DatasetVersion.dataset_id)
+        .join(Project, Project.project_id == Dataset.project_id)
+        .where(Project.name == project, DatasetVersion.state.in_((WRITING, PUBLISHING)))
+        .order_by(DatasetVersion.dataset_version_id)
+    ).all()
+
+
+def list_of_run(session: Session, run_uuid: str) -> Sequence[DatasetVersion]:
+    """Return the versions that a run made, whatever became of them."""
+    return session.scalars(
+        select(DatasetVersion)
+        .where(DatasetVersion.produced_by_run_id == run_uuid)
+        .order_by(DatasetVersion.dataset_version_id)
+    ).all()
+
+
+def last_ready(
+    session: Session, dataset_id: int, *, until: date, count: int, since: date | None = None
+) -> Sequence[DatasetVersion]:
+    """Return the READY versions of the last dates, the newest first."""
+    query = select(DatasetVersion).where(
+        DatasetVersion.dataset_id == dataset_id,
+        DatasetVersion.state == READY,
+        DatasetVersion.business_date <= until,
+    )
+    if since is not None:
+        query = query.where(DatasetVersion.business_date >= since)
+    newest = query.order_by(
+        DatasetVersion.business_date.desc(), DatasetVersion.dataset_version_id.desc()
+    )
+    return session.scalars(newest.limit(count)).all()
+
+
+def has_later_ready(session: Session, version: DatasetVersion) -> bool:
+    """Tell whether a version of a later date is READY."""
+    later = select(DatasetVersion.dataset_version_id).where(
+        DatasetVersion.dataset_id == version.dataset_id,
+        DatasetVersion.state == READY,
+        DatasetVersion.business_date > version.business_date,
+    )
+    return session.scalar(later.limit(1)) is not None
+
+
+def get_version_of(session: Session, dataset_id: int, tag: str) -> DatasetVersion:
+    """Return the version of a dataset with this tag, the dataset by its number."""
+    return get_version(session, session.get_one(Dataset, dataset_id), tag)
+
+
+def peek_tag(
+    session: Session, dataset_id: int, business_date: date, partition_key: str | None = None
+) -> str:
+    """Return the tag that the next version of a date or partition would get."""
+    seq = _next_seq(session, dataset_id, business_date, partition_key)
+    return version_tag(partition_key or business_date.isoformat(), seq)
+
+
+def newest_of_date(session: Session, dataset_id: int, business_date: date) -> DatasetVersion | None:
+    """Return the version of a date that was made last, whatever became of it."""
+    query = (
+        select(DatasetVersion)
+        .where(
+            DatasetVersion.dataset_id == dataset_id,
+            DatasetVersion.business_date == business_date,
+            DatasetVersion.state != EXTERNAL,
+        )
+        .order_by(DatasetVersion.seq.desc())
+    )
+    return session.scalars(query.limit(1)).first()

@@ -41,12 +41,22 @@ def register_project(
     return report
 
 
+def is_registered(session: Session, spec: ProjectSpec) -> bool:
+    """Tell whether the catalog knows a project just as it is declared now."""
+    known = session.scalar(select(Project.content_hash).where(Project.name == spec.name))
+    return known == _content_hash(spec)
+
+
+def _content_hash(spec: ProjectSpec) -> str:
+    return sha256(spec.model_dump_json().encode()).hexdigest()
+
+
 def _put_project(session: Session, spec: ProjectSpec) -> Project:
     values = {
         "version": spec.version or None,
         "description": spec.description or None,
         "timezone": spec.timezone,
-        "content_hash": sha256(spec.model_dump_json().encode()).hexdigest(),
+        "content_hash": _content_hash(spec),
     }
     project = session.scalar(select(Project).where(Project.name == spec.name))
     if project is None:

@@ -9,7 +9,7 @@ of times.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from floe.errors import FloeError
 from floe.execution.site import Site
@@ -17,7 +17,7 @@ from floe.spec import DatasetSpec
 from floe.spec.processes import WriteMode
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
 
@@ -156,11 +156,16 @@ class Format(Protocol):
         """Put a version (back) under the stable name, because what was there was retracted."""
         ...
 
+    def hide(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
+        """Take a version off the stable name, because it was retracted and none can replace it."""
+        ...
+
     def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
         """Remove a version's data for good; return the bytes that this frees, where known."""
         ...
 
 
+@runtime_checkable
 class Delivered(Protocol):
     """A format whose versions others may deliver."""
 
@@ -177,8 +182,24 @@ class Delivered(Protocol):
         """
         ...
 
-    def bad_records(
-        self, site: Site, spark: "SparkSession", place: VersionPlace
-    ) -> BadRecords:
+    def bad_records(self, site: Site, spark: "SparkSession", place: VersionPlace) -> BadRecords:
         """Count the lines of a version that cannot be read, and keep some."""
+        ...
+
+
+@runtime_checkable
+class Extracts(Protocol):
+    """A format whose source cannot be kept, so that a version of it is a copy."""
+
+    def extract(self, site: Site, spark: "SparkSession", place: VersionPlace) -> Written:
+        """Copy what is there now. The details hold the copy's `path` and its `fingerprint`."""
+        ...
+
+
+@runtime_checkable
+class Adopts(Protocol):
+    """A format whose versions a command may write by itself where they are to live."""
+
+    def adopt(self, site: Site, spark: "SparkSession", place: VersionPlace) -> Written:
+        """Complete what is there: a marker, a manifest. Nothing there is an error."""
         ...

@@ -1,0 +1,206 @@
+"""One attempt at a run: a session of its own, the leases of its outputs, and all or nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from floe import clock
+from floe.catalog.schemas import Column
+from floe.errors import FloeError
+from floe.execution.cancelling import Cancellation
+from floe.execution.engines.contract import InPlace, StepRecord, Work
+from floe.execution.engines.registry import engine_named
+from floe.execution.inputs import input_frame
+from floe.execution.logs import RunLog
+from floe.execution.outages import patiently
+from floe.execution.planning import RunPlan
+from floe.execution.sparks import Sparks
+from floe.execution.versions.adopting import adopt_draft
+from floe.execution.versions.contracts import ContractBrokenError
+from floe.execution.versions.drafts import (
+    Draft,
+    abandon_draft,
+    audit_draft,
+    publish_draft,
+    reject_draft,
+    reserve_draft,
+    write_draft,
+)
+from floe.execution.versions.tables import table_lease
+from floe.execution.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+LONGEST_WAIT = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A version that an attempt published."""
+
+    dataset: str
+    tag: str
+    rows: int | None
+    size: int | None
+    columns: Sequence[Column]
+
+
+class Attempt:
+    """Does the work of a run once."""
+
+    def __init__(
+        self, workspace: Workspace, sparks: Sparks, plan: RunPlan, run_id: str, log: RunLog
+    ) -> None:
+        self._workspace, self._sparks, self._plan = workspace, sparks, plan
+        self._run_id, self._log = run_id, log
+        self.steps: list[StepRecord] = []
+
+    def run(self, cancellation: Cancellation, *, skip: Sequence[str] = ()) -> Mapping[str, Made]:
+        """Compute, write, check and publish; on any failure nothing is left to be seen."""
+        spec = self._plan.spec
+        aliases = [alias for alias in self._plan.outputs if alias not in skip]
+        cancellation.check()
+        with ExitStack() as stack:
+            stack.enter_context(cancellation.limited(self._plan.process, spec.timeout))
+            spark = stack.enter_context(
+                self._sparks.session(conf=spec.spark_conf, profile=spec.compute)
+            )
+            cancellation.on_cancel(lambda: _interrupt(spark))
+            drafts = self._reserve(stack, aliases)
+            with self._cleaned_up(spark, drafts, cancellation):
+                self._compute(spark, drafts, cancellation)
+                return self._publish(spark, drafts, cancellation)
+
+    def _reserve(self, stack: ExitStack, aliases: Sequence[str]) -> dict[str, Draft]:
+        """Take the leases of all tables in one order, then a tag in each."""
+        outputs = self._plan.outputs
+        names = sorted({outputs[alias].dataset for alias in aliases})
+        leases = {
+            name: stack.enter_context(
+                self._workspace.leases.hold(table_lease(self._workspace, name), wait=LONGEST_WAIT)
+            )
+            for name in names
+        }
+        return {
+            alias: reserve_draft(
+                self._workspace,
+                outputs[alias].dataset,
+                self._plan.business_date,
+                partition=self._plan.partition,
+                run_id=self._run_id,
+                mode=outputs[alias].mode,
+                lease=leases[outputs[alias].dataset],
+            )
+            for alias in aliases
+        }
+
+    def _compute(
+        self, spark: "SparkSession", drafts: dict[str, Draft], cancellation: Cancellation
+    ) -> None:
+        work = self._work(spark, drafts, cancellation)
+        results = engine_named(self._plan.spec.runs_on).run(work)
+        for alias, reserved in list(drafts.items()):
+            cancellation.check()
+            with self._step(f"write {alias}") as step:
+                draft = drafts[alias] = self._write(spark, reserved, results[alias])
+            with self._step(f"check {alias}", step.name):
+                draft = drafts[alias] = audit_draft(self._workspace, spark, draft)
+            step.rows = draft.rows
+            self._log.say(f"{draft.place.dataset}: {step.rows:,} rows, checks passed")
+        _count_steps(work.steps)
+
+    def _write(self, spark: "SparkSession", draft: Draft, result: "DataFrame | InPlace") -> Draft:
+        try:
+            if isinstance(result, InPlace):
+                return adopt_draft(self._workspace, spark, draft, result.rows, result.details)
+            return write_draft(self._workspace, spark, draft, result)
+        except ContractBrokenError as error:
+            reject_draft(self._workspace, spark, draft, "; ".join(error.problems))
+            raise
+
+    def _publish(
+        self, spark: "SparkSession", drafts: Mapping[str, Draft], cancellation: Cancellation
+    ) -> dict[str, Made]:
+        made = {}
+        for alias, draft in drafts.items():
+            with self._step(f"publish {alias}"):
+                patiently(partial(publish_draft, self._workspace, spark, draft), cancellation)
+            place, written = draft.place, draft.written
+            size = written.size if written else None
+            made[alias] = Made(place.dataset, place.tag, draft.rows, size, draft.columns)
+            self._log.say(f"{place.dataset}: version {place.tag} is ready")
+        return made
+
+    def _work(
+        self, spark: "SparkSession", drafts: Mapping[str, Draft], cancellation: Cancellation
+    ) -> Work:
+        plan = self._plan
+        site = self._workspace.site
+        return Work(
+            workspace=self._workspace,
+            spark=spark,
+            process=plan.process,
+            spec=plan.spec,
+            run_id=self._run_id,
+            business_date=plan.business_date,
+            partition=plan.partition,
+            params=plan.params,
+            inputs={alias: one.versions for alias, one in plan.inputs.items()},
+            frames={
+                alias: input_frame(self._workspace, spark, one)
+                for alias, one in plan.inputs.items()
+            },
+            drafts=drafts,
+            folder=site.state_dir / "runs" / self._run_id,
+            log=self._log,
+            cancellation=cancellation,
+            steps=self.steps,
+        )
+
+    @contextmanager
+    def _step(self, name: str, *depends_on: str) -> Iterator[StepRecord]:
+        step = StepRecord(name, depends_on)
+        self.steps.append(step)
+        try:
+            yield step
+        except BaseException:
+            step.ended_at, step.status = clock.now(), "FAILED"
+            raise
+        step.ended_at, step.status = clock.now(), "SUCCESS"
+
+    @contextmanager
+    def _cleaned_up(
+        self, spark: "SparkSession", drafts: dict[str, Draft], cancellation: Cancellation
+    ) -> Iterator[None]:
+        """Let go of what was reserved if the attempt fails; what cannot be is repaired later."""
+        try:
+            yield
+        except BaseException as error:
+            reason = f"its run failed: {str(error).splitlines()[0] if str(error) else error!r}"
+            for draft in drafts.values():
+                with suppress(Exception):
+                    abandon_draft(self._workspace, spark, draft, reason)
+            if cancellation.error is not None and not isinstance(error, FloeError):
+                # What Spark or a command says of its end is not the reason of it.
+                raise cancellation.error from error
+            raise
+
+
+def _interrupt(spark: "SparkSession") -> None:
+    # A session that is closed, or whose server is gone, has nothing left to interrupt.
+    with suppress(Exception):
+        spark.interruptAll()
+
+
+def _count_steps(steps: Sequence[StepRecord]) -> None:
+    """Read how many rows passed through each step, where Spark counted them."""
+    for step in steps:
+        if step.counter is not None:
+            step.rows, step.status = step.counter.get.get("rows"), "SUCCESS"
+        elif step.status == "STARTED":
+            step.status = "SUCCESS"

@@ -1,0 +1,20 @@
+"""Statements or a stored procedure that run in a database, in one transaction."""
+
+from floe.execution.databases import call_procedure, run_statements
+from floe.execution.engines.contract import InPlace, Outputs, Work
+
+
+class DatabaseEngine:
+    """Runs the `statements` or the `procedure` of a process where its data is."""
+
+    def run(self, work: Work) -> Outputs:
+        """Run them; the outputs are tables that they have filled."""
+        site, spec = work.workspace.site, work.spec
+        connection = str(spec.connection)
+        if spec.procedure is not None:
+            call_procedure(site, connection, spec.procedure, work.params)
+        else:
+            texts = [site.read_text(statement) for statement in spec.statements]
+            for number, rows in enumerate(run_statements(site, connection, texts, work.bound), 1):
+                work.log.say(f"statement {number}: {rows if rows >= 0 else 'no'} rows")
+        return {alias: InPlace(details={"in_place": True}) for alias in work.drafts}

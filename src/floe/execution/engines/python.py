@@ -1,0 +1,50 @@
+"""Python: a function of pandas DataFrames, for what SQL says badly and fits in memory."""
+
+from typing import TYPE_CHECKING, Any
+
+from floe.execution.engines.contract import Outputs, Work
+from floe.execution.engines.pyspark import WrongFunctionError, by_alias, call
+from floe.spec import DatasetSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class PythonEngine:
+    """Runs a `function` that takes pandas DataFrames and returns pandas, Arrow or Spark ones."""
+
+    def run(self, work: Work) -> Outputs:
+        """Fetch the inputs, call the function, and hand over what it returns."""
+        assert work.spec.function is not None
+        frames = {alias: frame.toPandas() for alias, frame in work.frames.items()}
+        for alias, frame in frames.items():
+            work.log.say(f"input {alias}: {len(frame):,} rows fetched")
+        result = call(work, work.spec.function, frames)
+        outputs = by_alias(work, work.spec.function, result)
+        return {alias: _to_spark(work, alias, one) for alias, one in outputs.items()}
+
+
+def _to_spark(work: Work, alias: str, result: Any) -> "DataFrame":
+    if hasattr(result, "writeTo"):
+        frame: DataFrame = result
+        return frame
+    if not (hasattr(result, "columns") or hasattr(result, "schema")):
+        reason = f"returned {type(result).__name__} for '{alias}' instead of a DataFrame"
+        raise WrongFunctionError(work.process, str(work.spec.function), reason)
+    made: DataFrame = work.spark.createDataFrame(result)
+    return _as_declared(made, work.workspace.dataset(work.spec.outputs[alias].dataset))
+
+
+def _as_declared(frame: "DataFrame", dataset: DatasetSpec) -> "DataFrame":
+    """Python's numbers know no widths: what is declared is what they are meant to be."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    types = {column.name: column.type for column in dataset.columns}
+    return frame.select(
+        *(
+            F.col(f"`{name}`").cast(types[name]).alias(name)
+            if name in types
+            else F.col(f"`{name}`")
+            for name in frame.columns
+        )
+    )

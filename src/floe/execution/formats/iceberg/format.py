@@ -1,0 +1,206 @@
+"""Iceberg: a version is a snapshot with a tag; the stable name is the table's main branch."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from floe.execution.formats.contract import (
+    Spot,
+    VersionPlace,
+    VersionUnreadableError,
+    Written,
+)
+from floe.execution.formats.iceberg.shape import fit_table
+from floe.execution.formats.iceberg.tables import (
+    MAIN,
+    LakeTable,
+    quoted,
+    references,
+    run_script,
+    text,
+)
+from floe.execution.site import Site
+from floe.spec.processes import WriteMode
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+WAP_BRANCH = "spark.wap.branch"
+RUN_PROPERTY = "snapshot-property.floe.run"
+TAG_PROPERTY = "snapshot-property.floe.version"
+
+
+class IcebergFormat:
+    """How lake tables are read and written."""
+
+    name = "iceberg"
+    modes: Sequence[WriteMode] = ("replace", "append", "overwrite_partition", "merge")
+
+    def locate(self, site: Site, place: VersionPlace) -> Spot:
+        """Name the table, and a branch that no other run uses."""
+        word = re.sub(r"\W", "_", f"{place.tag}_{place.run_id or ''}")
+        return Spot(_table(site, place).sql, {"branch": f"floe_{word}"})
+
+    def write(
+        self,
+        site: Site,
+        spark: "SparkSession",
+        frame: "DataFrame",
+        place: VersionPlace,
+        mode: WriteMode,
+    ) -> Written:
+        """Write on the version's own branch, which starts from what main shows."""
+        table, branch = _table(site, place), place.details["branch"]
+        frame = fit_table(spark, table, place, frame)
+        spark.conf.set(WAP_BRANCH, branch)
+        try:
+            _write(spark, table, frame, place, mode)
+        finally:
+            spark.conf.unset(WAP_BRANCH)
+        head = _head(spark, table, branch)
+        rows = _number(head, "total-records") if mode == "replace" else None
+        whole = mode != "overwrite_partition"
+        details = {**place.details, "snapshot": head["snapshot"], "whole": whole}
+        return Written(rows, _number(head, "added-files-size"), details)
+
+    def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
+        """Read the snapshot that was written."""
+        return self.read(site, spark, place)
+
+    def publish(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, *, newest: bool
+    ) -> Mapping[str, Any]:
+        """Move main, tag the snapshot, drop the branch: one call to the server."""
+        from pyspark.errors import PySparkException
+
+        table = _table(site, place)
+        branch, snapshot = place.details["branch"], place.details["snapshot"]
+        forward = [table.procedure("fast_forward", text(MAIN), text(branch))]
+        finish = [
+            f"ALTER TABLE {table.sql} CREATE TAG IF NOT EXISTS {quoted(place.tag)} "
+            f"AS OF VERSION {int(snapshot)}",
+            f"ALTER TABLE {table.sql} DROP BRANCH IF EXISTS {quoted(branch)}",
+        ]
+        try:
+            run_script(spark, [*(forward if newest else ()), *finish])
+        except PySparkException:
+            # Cut off after the last step, a publish is done again and finds no branch to move.
+            if references(spark, table).get(place.tag) != snapshot:
+                raise
+        return place.details
+
+    def is_whole(self, site: Site, spark: "SparkSession", place: VersionPlace) -> bool:
+        """Tell whether the snapshot is still referred to, by its branch or by its tag."""
+        known = references(spark, _table(site, place))
+        wanted = place.details.get("snapshot")
+        return wanted in (known.get(place.details["branch"]), known.get(place.tag), "")
+
+    def discard(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
+        """Drop the branch."""
+        table, branch = _table(site, place), place.details.get("branch")
+        if branch is not None and branch in references(spark, table):
+            drop = f"ALTER TABLE {table.sql} DROP BRANCH IF EXISTS {quoted(branch)}"
+            spark.sql(drop).collect()
+
+    def read(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
+        """Read a snapshot: all of it, or the partition that the version is."""
+        snapshot = place.details.get("snapshot")
+        if snapshot is None:
+            raise VersionUnreadableError(place.dataset, place.tag, "it has no snapshot")
+        frame = spark.sql(_table(site, place).at(snapshot))
+        return frame if place.details.get("whole", True) else frame.where(_partition(place))
+
+    def show(
+        self, site: Site, spark: "SparkSession", place: VersionPlace
+    ) -> Mapping[str, Any] | None:
+        """Let main show a version again: its snapshot, or its rows where it is a partition."""
+        table = _table(site, place)
+        if place.details.get("whole", True):
+            snapshot = str(int(place.details["snapshot"]))
+            spark.sql(table.procedure("set_current_snapshot", snapshot)).collect()
+        else:
+            frame = self.read(site, spark, place)
+            frame.writeTo(table.sql).overwrite(_partition(place))
+        return None
+
+    def hide(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
+        """Take a version off main when there is none to show in its place."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        table = _table(site, place)
+        which = F.lit(True) if place.details.get("whole", True) else _partition(place)
+        spark.table(table.sql).limit(0).writeTo(table.sql).overwrite(which)
+
+    def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
+        """Drop the tag. The files go when snapshots are expired, as far as no other needs them."""
+        table = _table(site, place)
+        if place.tag in references(spark, table):
+            spark.sql(f"ALTER TABLE {table.sql} DROP TAG IF EXISTS {quoted(place.tag)}").collect()
+        return 0
+
+
+def _table(site: Site, place: VersionPlace) -> LakeTable:
+    return LakeTable.of(site.platform.lake.name, place.dataset)
+
+
+def _write(
+    spark: "SparkSession",
+    table: LakeTable,
+    frame: "DataFrame",
+    place: VersionPlace,
+    mode: WriteMode,
+) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    options = place.spec.format_options
+    if sort_by := getattr(options, "sort_by", ()):
+        frame = frame.sortWithinPartitions(*sort_by)
+    if mode == "merge":
+        _merge(spark, table, frame, place)
+        return
+    writer = frame.writeTo(table.sql).option(RUN_PROPERTY, place.run_id or "")
+    writer = writer.option(TAG_PROPERTY, place.tag)
+    if mode == "append":
+        writer.append()
+    else:
+        writer.overwrite(F.lit(True) if mode == "replace" else _partition(place))
+
+
+def _merge(
+    spark: "SparkSession", table: LakeTable, frame: "DataFrame", place: VersionPlace
+) -> None:
+    view = "floe_merge_source"
+    frame.createOrReplaceTempView(view)
+    same = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in place.spec.keys)
+    spark.sql(
+        f"MERGE INTO {table.sql} AS t USING {view} AS s ON {same} "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    ).collect()
+
+
+def _partition(place: VersionPlace) -> "Column":
+    """The rows of the version: those whose partition column holds its key."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    name = place.spec.partition_column
+    assert name is not None
+    kind = next((one.type for one in place.spec.columns if one.name == name), "string")
+    return F.col(name) == F.lit(place.key).cast(kind)
+
+
+def _head(spark: "SparkSession", table: LakeTable, branch: str) -> dict[str, Any]:
+    """Return the snapshot that a branch points to, with what Iceberg counted."""
+    row = spark.sql(
+        f"SELECT s.snapshot_id, s.summary FROM {table.sql}.refs AS r "  # noqa: S608
+        f"JOIN {table.sql}.snapshots AS s ON s.snapshot_id = r.snapshot_id "
+        f"WHERE r.name = :branch",
+        args={"branch": branch},
+    ).first()
+    assert row is not None, "a write leaves a snapshot on its branch"
+    return {"snapshot": str(row.snapshot_id), **row.summary}
+
+
+def _number(head: Mapping[str, Any], name: str) -> int | None:
+    value = head.get(name)
+    return None if value is None else int(value)

@@ -1,0 +1,1 @@
+"""Versions of floe's own making: reserved, written unseen, checked, published; and repaired."""

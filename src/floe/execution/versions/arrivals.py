@@ -1,0 +1,223 @@
+"""Deliveries of others: found, verified, checked, and registered as versions when they are new."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+from floe.catalog.schemas import Column, store_schemas
+from floe.catalog.tables import DatasetVersion
+from floe.catalog.versions import (
+    READY,
+    REJECTED,
+    WRITTEN,
+    advance_version,
+    get_version_by_id,
+    newest_of_date,
+    reserve_version,
+)
+from floe.execution.formats.contract import (
+    Delivered,
+    Delivery,
+    DeliveryRejectedError,
+    Extracts,
+    VersionPlace,
+)
+from floe.execution.formats.manifests import DeliveryIncompleteError
+from floe.execution.versions.audits import Audited, audit_version, record_audit
+from floe.execution.versions.drafts import columns_of
+from floe.execution.versions.places import OWN, details_of, format_of
+from floe.execution.versions.tables import table_lease
+from floe.execution.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+LONGEST_WAIT = timedelta(hours=1)
+MISSING = "MISSING"
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What was found of a dataset that others deliver."""
+
+    dataset: str
+    state: str
+    tag: str | None = None
+    reason: str = ""
+    rows: int | None = None
+    new: bool = False
+
+
+def is_delivered(workspace: Workspace, dataset: str) -> bool:
+    """Tell whether others deliver a dataset: no process writes it, and it can be looked for."""
+    processes = workspace.site.spec.processes.values()
+    own = {output.dataset for process in processes for output in process.outputs.values()}
+    form = format_of(workspace, dataset)
+    found = workspace.dataset(dataset).location is not None or isinstance(form, Extracts)
+    return dataset not in own and isinstance(form, Delivered) and found
+
+
+def receive(
+    workspace: Workspace, spark: "SparkSession", dataset: str, business_date: date
+) -> Arrival:
+    """Register what was delivered for a date, if it is new. An unchanged one keeps its version."""
+    with workspace.leases.hold(table_lease(workspace, dataset), wait=LONGEST_WAIT):
+        return _Reception(workspace, spark, dataset, business_date).receive()
+
+
+class _Reception:
+    """One look at what was delivered for a dataset and a date."""
+
+    def __init__(
+        self, workspace: Workspace, spark: "SparkSession", dataset: str, business_date: date
+    ) -> None:
+        self._workspace, self._spark = workspace, spark
+        self._dataset, self._day = dataset, business_date
+        self._number = workspace.dataset_id(dataset)
+        self._format = format_of(workspace, dataset)
+
+    @property
+    def _delivered(self) -> Delivered:
+        return cast("Delivered", self._format)
+
+    def receive(self) -> Arrival:
+        known = self._known()
+        place = self._place(known)
+        if isinstance(self._format, Extracts):
+            return self._extract(known, place)
+        try:
+            delivery = self._delivered.find(self._workspace.site, place)
+        except DeliveryIncompleteError as error:
+            return Arrival(self._dataset, MISSING, reason=str(error))
+        if delivery is None:
+            reason = f"nothing was delivered for {self._day}"
+            return Arrival(self._dataset, MISSING, reason=reason)
+        return self._register(known, delivery)
+
+    def _known(self) -> DatasetVersion | None:
+        with self._workspace.catalog.reading() as session:
+            return newest_of_date(session, self._number, self._day)
+
+    def _place(self, known: DatasetVersion | None) -> VersionPlace:
+        spec = self._workspace.dataset(self._dataset)
+        details = {} if known is None else details_of(known)
+        tag = known.version_tag if known else f"{self._day}.0"
+        return VersionPlace(self._dataset, spec, tag, self._day, details=details)
+
+    def _extract(self, known: DatasetVersion | None, place: VersionPlace) -> Arrival:
+        """Copy what a database holds now, and keep the copy if it differs from the last."""
+        assert isinstance(self._format, Extracts)
+        site = self._workspace.site
+        draft = replace(place, tag=f"{self._day}.{uuid4().hex[:12]}", details={})
+        try:
+            written = self._format.extract(site, self._spark, draft)
+        except DeliveryRejectedError as error:
+            return Arrival(self._dataset, REJECTED, reason=error.reason)
+        draft = replace(draft, details=written.details, path=str(written.details["path"]))
+        delivery = Delivery(
+            str(draft.path), str(written.details["fingerprint"]), written.size, written.rows,
+            written.details,
+        )  # fmt: skip
+        arrival = self._register(known, delivery)
+        if not arrival.new:
+            self._format.discard(site, self._spark, draft)
+        return arrival
+
+    def _register(self, known: DatasetVersion | None, delivery: Delivery) -> Arrival:
+        if known is not None and known.checksum == delivery.fingerprint and known.state != WRITTEN:
+            return self._unchanged(known)
+        place = self._place(known)
+        place = replace(place, path=delivery.path, details=delivery.details)
+        try:
+            verified = self._delivered.verify(self._workspace.site, self._spark, place, delivery)
+        except DeliveryIncompleteError as error:
+            return Arrival(self._dataset, MISSING, reason=str(error))
+        except DeliveryRejectedError as error:
+            version = self._version(known, delivery)
+            place = replace(place, tag=version.version_tag)
+            return settle(self._workspace, version, place, REJECTED, reason=error.reason)
+        version = self._version(known, verified)
+        place = replace(
+            place, tag=version.version_tag, path=verified.path, details=verified.details
+        )
+        return check_delivery(self._workspace, self._spark, version, place)
+
+    def _version(self, known: DatasetVersion | None, delivery: Delivery) -> DatasetVersion:
+        """Return the version that waits for this delivery, or a new one."""
+        waits = known is not None and known.state == WRITTEN
+        if known is not None and waits and known.checksum in (None, delivery.fingerprint):
+            return known
+        with self._workspace.catalog.writing() as session:
+            return reserve_version(
+                session,
+                self._number,
+                self._day,
+                state=WRITTEN,
+                path=delivery.path,
+                size_bytes=delivery.size,
+                checksum=delivery.fingerprint,
+                metadata_json={OWN: dict(delivery.details)},
+            )
+
+    def _unchanged(self, known: DatasetVersion) -> Arrival:
+        reason = str((known.metadata_json or {}).get("reason", ""))
+        return Arrival(
+            self._dataset, known.state, known.version_tag, reason, known.row_count, new=False
+        )
+
+
+def check_delivery(
+    workspace: Workspace, spark: "SparkSession", version: DatasetVersion, place: VersionPlace
+) -> Arrival:
+    """Check a version that others wrote, and say whether it is READY or REJECTED."""
+    form = format_of(workspace, place.dataset)
+    notes: dict[str, Any] = {}
+    try:
+        if isinstance(form, Delivered):
+            bad = form.bad_records(workspace.site, spark, place)
+            if bad.count:
+                notes["bad_records"] = {"count": bad.count, "samples": list(bad.samples)}
+        frame = form.read(workspace.site, spark, place)
+        audited = audit_version(workspace, spark, place, frame)
+    except DeliveryRejectedError as error:
+        return settle(workspace, version, place, REJECTED, reason=error.reason)
+    state = REJECTED if audited.failures else READY
+    seen = Seen(audited, columns_of(place, frame), notes)
+    return settle(workspace, version, place, state, reason=audited.reason, seen=seen)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of a version when it was read."""
+
+    audited: Audited
+    columns: Sequence[Column]
+    notes: Mapping[str, Any]
+
+
+def settle(
+    workspace: Workspace,
+    version: DatasetVersion,
+    place: VersionPlace,
+    state: str,
+    *,
+    reason: str = "",
+    seen: Seen | None = None,
+) -> Arrival:
+    """Write down what became of a version that others wrote."""
+    with workspace.catalog.writing() as session:
+        row = get_version_by_id(session, version.dataset_version_id)
+        metadata = {**(row.metadata_json or {}), OWN: dict(place.details)}
+        if reason:
+            metadata["reason"] = reason
+        row.path = place.path
+        if seen is not None:
+            metadata |= seen.notes
+            row.row_count = seen.audited.rows
+            row.schema_hash = store_schemas(session, [seen.columns])[0]
+            record_audit(session, row.dataset_id, row.dataset_version_id, seen.audited)
+        advance_version(session, row, state, reason=reason or None, metadata_json=metadata)
+        rows = row.row_count
+    return Arrival(place.dataset, state, version.version_tag, reason, rows, new=True)

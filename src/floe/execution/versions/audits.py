@@ -1,0 +1,147 @@
+"""Measure a version with all the checks of its dataset, in one statement, and judge it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from floe.catalog.checks import list_checks, record_result
+from floe.catalog.versions import latest_ready, list_row_counts
+from floe.execution.formats.contract import VersionPlace
+from floe.execution.versions.places import format_of, place_of
+from floe.execution.workspace import Workspace
+from floe.quality import ColumnLike, Verdict, judge, plan_audit, sample_query
+from floe.spec.checks import AnyCheck, ReferentialCheck, SqlCheck
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+    from sqlalchemy.orm import Session
+
+    from floe.catalog.tables import QualityCheckDef
+
+HISTORY = 100
+VIEW = "floe_audit"
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit found: how many rows there are, and how each check came out."""
+
+    rows: int
+    verdicts: Sequence[Verdict] = ()
+    samples: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> list[Verdict]:
+        return [verdict for verdict in self.verdicts if verdict.status == "FAIL"]
+
+    @property
+    def reason(self) -> str:
+        """Why the version is rejected, in one sentence."""
+        return "; ".join(f"{one.label}: {one.message}" for one in self.failures)
+
+
+def audit_version(
+    workspace: Workspace, spark: "SparkSession", place: VersionPlace, frame: "DataFrame"
+) -> Audited:
+    """Measure and judge a version that nobody reads yet."""
+    frame.createOrReplaceTempView(VIEW)
+    checks = [_with_text(workspace, check) for check in place.spec.checks]
+    references = _references(workspace, spark, place, checks)
+    columns = _columns(place, frame)
+    audit = plan_audit(checks, columns, view=VIEW, references=references)
+    row = spark.sql(audit.statement).first()
+    assert row is not None
+    measured = row.asDict()
+    verdicts = judge(
+        audit, measured, history=_history(workspace, place), day_end=_day_end(workspace, place)
+    )
+    failed = {verdict.label for verdict in verdicts if verdict.status != "PASS"}
+    queries = {
+        check.label: sample_query(
+            check, VIEW, check.samples, columns=columns, references=references
+        )
+        for check in checks
+        if check.label in failed
+    }
+    samples = {label: _fetch(spark, query) for label, query in queries.items() if query}
+    return Audited(int(measured[audit.row_count]), verdicts, samples)
+
+
+def record_audit(session: "Session", dataset_id: int, version_id: int, audited: Audited) -> None:
+    """Write the verdicts on a version, each to its check."""
+    known: dict[str, QualityCheckDef] = {
+        check.name: check for check in list_checks(session, dataset_id)
+    }
+    for verdict in audited.verdicts:
+        check = known.get(verdict.label)
+        if check is None:
+            continue
+        detail: dict[str, Any] = {"message": verdict.message, "measured": verdict.measured}
+        if rows := audited.samples.get(verdict.label):
+            detail["samples"] = rows
+        record_result(
+            session,
+            check,
+            verdict.status,
+            dataset_version_id=version_id,
+            failed_rows=verdict.failed_rows,
+            detail=detail,
+        )
+
+
+def _with_text(workspace: Workspace, check: AnyCheck) -> AnyCheck:
+    if not isinstance(check, SqlCheck):
+        return check
+    return check.model_copy(update={"sql": workspace.site.read_text(check.sql)})
+
+
+def _columns(place: VersionPlace, frame: "DataFrame") -> Sequence[ColumnLike]:
+    if place.spec.columns:
+        return place.spec.columns
+    from floe.spec.datasets import Column
+
+    fields = frame.schema.fields
+    return [Column(name=one.name, type=one.dataType.simpleString()) for one in fields]
+
+
+def _references(
+    workspace: Workspace, spark: "SparkSession", place: VersionPlace, checks: Sequence[AnyCheck]
+) -> dict[str, str]:
+    """Make the datasets readable that checks compare with, as of the version's date."""
+    views: dict[str, str] = {}
+    for check in checks:
+        if not isinstance(check, ReferentialCheck) or check.dataset in views:
+            continue
+        number = workspace.dataset_id(check.dataset)
+        with workspace.catalog.reading() as session:
+            version = latest_ready(session, number, until=place.business_date)
+        if version is not None:
+            other = place_of(workspace, check.dataset, version)
+            views[check.dataset] = view = f"floe_reference_{len(views)}"
+            frame = format_of(workspace, check.dataset).read(workspace.site, spark, other)
+            frame.createOrReplaceTempView(view)
+    return views
+
+
+def _history(workspace: Workspace, place: VersionPlace) -> list[int]:
+    if not any(check.kind == "row_count" for check in place.spec.checks):
+        return []
+    number = workspace.dataset_id(place.dataset)
+    with workspace.catalog.reading() as session:
+        return list_row_counts(session, number, until=place.business_date, limit=HISTORY)
+
+
+def _day_end(workspace: Workspace, place: VersionPlace) -> datetime:
+    zone = ZoneInfo(place.spec.timezone or workspace.site.spec.timezone)
+    return datetime.combine(place.business_date + timedelta(days=1), time(), zone)
+
+
+def _fetch(spark: "SparkSession", query: str) -> list[dict[str, Any]]:
+    """Fetch failing rows as they can be kept. Where all is well none are asked for."""
+    return [
+        {name: None if value is None else str(value) for name, value in row.asDict().items()}
+        for row in spark.sql(query).collect()
+    ]

@@ -1,0 +1,226 @@
+"""Write, audit, publish: a version goes through three durable steps, and none is skipped.
+
+The catalog reserves the tag and knows where the version is going to live before a byte is
+written. It is told PUBLISHING with all that was checked, then the lake lets readers see it, then
+the catalog says READY. Whatever ends in between is repaired from what the catalog knows.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from floe.catalog.edges import list_consumers
+from floe.catalog.schemas import Column, store_schemas
+from floe.catalog.versions import (
+    ABANDONED,
+    PUBLISHING,
+    READY,
+    REJECTED,
+    advance_version,
+    get_version_by_id,
+    has_later_ready,
+    reserve_version,
+)
+from floe.errors import FloeError
+from floe.execution import faults
+from floe.execution.formats.contract import Format, VersionPlace, WriteModeError, Written
+from floe.execution.leases import Held
+from floe.execution.versions.audits import Audited, audit_version, record_audit
+from floe.execution.versions.contracts import ContractBrokenError, fit_columns
+from floe.execution.versions.places import format_of, place_of, with_details
+from floe.execution.workspace import Workspace
+from floe.spec.processes import WriteMode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+
+class VersionRejectedError(FloeError):
+    """A version was written and did not pass its checks."""
+
+    def __init__(self, dataset: str, tag: str, reason: str) -> None:
+        self.dataset, self.tag, self.reason = dataset, tag, reason
+        super().__init__(f"Version {tag} of '{dataset}' was rejected: {reason}")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A version on its way, and the lease that lets only one at a time be on it."""
+
+    version_id: int
+    dataset_id: int
+    place: VersionPlace
+    format: Format
+    mode: WriteMode
+    lease: Held
+    written: Written | None = None
+    audited: Audited | None = None
+    columns: tuple[Column, ...] = ()
+
+    @property
+    def rows(self) -> int | None:
+        return self.audited.rows if self.audited else None
+
+
+def reserve_draft(
+    workspace: Workspace,
+    dataset: str,
+    business_date: date,
+    *,
+    partition: str | None,
+    run_id: str,
+    mode: WriteMode,
+    lease: Held,
+) -> Draft:
+    """Take the next tag and say where the version is going to live, before it does."""
+    form = format_of(workspace, dataset)
+    if mode not in form.modes:
+        raise WriteModeError(dataset, form.name, mode, form.modes)
+    number = workspace.dataset_id(dataset)
+    with workspace.catalog.writing() as session:
+        version = reserve_version(
+            session, number, business_date, partition_key=partition, produced_by_run_id=run_id
+        )
+        place = place_of(workspace, dataset, version)
+        spot = form.locate(workspace.site, place)
+        details = {**spot.details, "mode": mode, "lease": lease.name}
+        version.path = spot.path
+        version.metadata_json = with_details(version, details)
+        version_id = version.dataset_version_id
+    faults.point("reserved")
+    place = replace(place, path=spot.path, details=details)
+    return Draft(version_id, number, place, form, mode, lease)
+
+
+def write_draft(
+    workspace: Workspace, spark: "SparkSession", draft: Draft, frame: "DataFrame"
+) -> Draft:
+    """Write a frame where no reader sees it, if it is what the dataset's schema says."""
+    frame = enforce_contract(workspace, draft, frame)
+    written = draft.format.write(workspace.site, spark, frame, draft.place, draft.mode)
+    faults.point("written")
+    details = {**draft.place.details, **written.details}
+    place = replace(draft.place, details=details)
+    return replace(draft, written=written, place=place, columns=columns_of(draft.place, frame))
+
+
+def enforce_contract(workspace: Workspace, draft: Draft, frame: "DataFrame") -> "DataFrame":
+    """Return the frame as its dataset declares it, or say how it differs."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    fit = fit_columns(found, draft.place.spec.columns)
+    if fit.problems:
+        raise ContractBrokenError(draft.place.dataset, fit.problems, _consumers(workspace, draft))
+    if [name for name, _ in fit.columns] == [name for name, _ in found] and not fit.casts:
+        return frame
+    return frame.select(
+        *(
+            F.col(f"`{name}`").cast(kind).alias(name) if name in fit.casts else F.col(f"`{name}`")
+            for name, kind in fit.columns
+        )
+    )
+
+
+def audit_draft(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:
+    """Check what was written. What does not pass is rejected and removed."""
+    frame = draft.format.read_draft(workspace.site, spark, draft.place)
+    audited = audit_version(workspace, spark, draft.place, frame)
+    draft = replace(draft, audited=audited)
+    if audited.failures:
+        reject_draft(workspace, spark, draft, audited.reason)
+        raise VersionRejectedError(draft.place.dataset, draft.place.tag, audited.reason)
+    return draft
+
+
+def reject_draft(workspace: Workspace, spark: "SparkSession", draft: Draft, reason: str) -> None:
+    """Say that a version is not good, and remove what was written of it."""
+    with workspace.catalog.writing() as session:
+        version = get_version_by_id(session, draft.version_id)
+        advance_version(session, version, REJECTED, reason=reason, row_count=draft.rows)
+        if draft.audited is not None:
+            record_audit(session, draft.dataset_id, draft.version_id, draft.audited)
+    draft.format.discard(workspace.site, spark, draft.place)
+
+
+def abandon_draft(workspace: Workspace, spark: "SparkSession", draft: Draft, reason: str) -> None:
+    """Let go of a version whose run came to nothing."""
+    draft.format.discard(workspace.site, spark, draft.place)
+    with workspace.catalog.writing() as session:
+        version = get_version_by_id(session, draft.version_id)
+        if version.state not in (READY, REJECTED, ABANDONED):
+            advance_version(session, version, ABANDONED, reason=reason)
+
+
+def publish_draft(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:
+    """Let readers see a version that passed."""
+    _announce(workspace, draft)
+    faults.point("announced")
+    draft.lease.check()
+    finish_publish(workspace, spark, draft.version_id, draft.place, draft.format)
+    return draft
+
+
+def finish_publish(
+    workspace: Workspace,
+    spark: "SparkSession",
+    version_id: int,
+    place: VersionPlace,
+    form: Format,
+) -> None:
+    """Do the last two steps, as often as it takes."""
+    with workspace.catalog.reading() as session:
+        version = get_version_by_id(session, version_id)
+        later = has_later_ready(session, version)
+    # Only a replaced table can go back; what was added to one must stay in it.
+    newest = not later or place.details.get("mode") != "replace"
+    details = form.publish(workspace.site, spark, place, newest=newest)
+    faults.point("published")
+    with workspace.catalog.writing() as session:
+        version = get_version_by_id(session, version_id)
+        if version.state != READY:
+            metadata = with_details(version, details)
+            advance_version(session, version, READY, metadata_json=metadata)
+    faults.point("ready")
+
+
+def _announce(workspace: Workspace, draft: Draft) -> None:
+    assert draft.written is not None
+    assert draft.audited is not None
+    with workspace.catalog.writing() as session:
+        version = get_version_by_id(session, draft.version_id)
+        if version.state in (PUBLISHING, READY):
+            # The commit came through before, and only its answer was lost.
+            return
+        advance_version(
+            session,
+            version,
+            PUBLISHING,
+            row_count=draft.audited.rows,
+            size_bytes=draft.written.size,
+            schema_hash=store_schemas(session, [draft.columns])[0] if draft.columns else None,
+            metadata_json=with_details(version, draft.place.details),
+        )
+        record_audit(session, draft.dataset_id, draft.version_id, draft.audited)
+
+
+def _consumers(workspace: Workspace, draft: Draft) -> list[str]:
+    with workspace.catalog.reading() as session:
+        return [process.process_key for process in list_consumers(session, draft.dataset_id)]
+
+
+def columns_of(place: VersionPlace, frame: "DataFrame") -> tuple[Column, ...]:
+    """Return the columns of a frame as the catalog keeps them, null where the contract lets it."""
+    declared: dict[str, Any] = {column.name: column for column in place.spec.columns}
+    found: Sequence[Any] = frame.schema.fields
+    return tuple(
+        Column(
+            one.name,
+            one.dataType.simpleString(),
+            declared[one.name].nullable if one.name in declared else one.nullable,
+        )
+        for one in found
+    )

@@ -1,0 +1,107 @@
+"""What a run stands on: the site, the catalog, the door that it reports through, and leases."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from getpass import getuser
+from pathlib import Path
+
+from floe.catalog import Catalog, open_ready_catalog, register_project
+from floe.catalog.datasets import get_dataset_id
+from floe.catalog.location import catalog_url
+from floe.catalog.projects.register import is_registered
+from floe.errors import FloeError
+from floe.events.ingest import EventDoor
+from floe.execution.leases import LeaseKeeper
+from floe.execution.site import Site
+from floe.settings import ProjectPaths
+from floe.spec import DatasetSpec, load_platform, load_project
+from floe.spec.identity import DatasetId
+from floe.spec.nearby import suggest
+from floe.spec.profiles import load_catalog_database
+
+
+class NotRegisteredError(FloeError):
+    """A project was changed since it was registered, and production takes no surprises."""
+
+    def __init__(self, project: str) -> None:
+        super().__init__(
+            f"The catalog does not know '{project}' as it is declared now. Run: floe register"
+        )
+
+
+class UndeclaredError(FloeError):
+    """A name was given that floe.yaml does not declare."""
+
+    def __init__(self, kind: str, name: str, known: list[str]) -> None:
+        hint = suggest(name, known) or f"List them with: floe {kind}s"
+        super().__init__(f"floe.yaml declares no {kind} '{name}'. {hint}".rstrip())
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A project that can be run: declared, registered, with its catalog open."""
+
+    site: Site
+    catalog: Catalog
+    door: EventDoor
+    leases: LeaseKeeper
+
+    @property
+    def lake(self) -> str:
+        return self.site.platform.lake.name
+
+    def dataset(self, name: str) -> DatasetSpec:
+        """Return what floe.yaml says of a dataset."""
+        known = self.site.spec.datasets
+        if name not in known:
+            raise UndeclaredError("dataset", name, list(known))
+        return known[name]
+
+    def dataset_id(self, name: str) -> int:
+        """Return the number of a dataset in the catalog."""
+        with self.catalog.reading() as session:
+            return get_dataset_id(session, DatasetId(self.lake, name).full_name)
+
+
+def load_site(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Site:
+    """Load a project and its platform."""
+    environ = dict(os.environ if environ is None else environ)
+    spec = load_project(paths, environ).spec
+    return Site(paths, spec, load_platform(paths, environ), environ)
+
+
+@contextmanager
+def open_workspace(site: Site) -> Iterator[Workspace]:
+    """Open the catalog and the door of a site, and close them at the end."""
+    catalog = open_ready_catalog(_url(site))
+    try:
+        _ensure_registered(site, catalog)
+        door, leases = EventDoor(catalog), LeaseKeeper(catalog)
+        try:
+            yield Workspace(site, catalog, door, leases)
+        finally:
+            leases.close()
+            door.close()
+    finally:
+        catalog.close()
+
+
+def _url(site: Site) -> str:
+    if url := site.environ.get("FLOE_CATALOG_URL"):
+        return url
+    database = load_catalog_database(site.paths, site.platform, site.environ)
+    folder = Path(site.platform.secrets.folder)
+    full = catalog_url(database, root=site.root, environ=site.environ, secrets=folder)
+    return full.render_as_string(hide_password=False)
+
+
+def _ensure_registered(site: Site, catalog: Catalog) -> None:
+    with catalog.reading() as session:
+        if is_registered(session, site.spec):
+            return
+    if site.platform.environment == "production":
+        raise NotRegisteredError(site.spec.name)
+    with catalog.writing() as session:
+        register_project(session, site.spec, lake=site.platform.lake.name, actor=getuser())
