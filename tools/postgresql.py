@@ -53,9 +53,15 @@ class PostgresqlServer:
         self.port = _free_port()
 
     def __enter__(self) -> "PostgresqlServer":
-        self._binaries = self._readable_binaries()
-        self._call("initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8")
-        self.start()
+        try:
+            self._binaries = self._readable_binaries()
+            self._call(
+                "initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8"
+            )
+            self.start()
+        except BaseException:
+            self._remove()
+            raise
         return self
 
     def __exit__(
@@ -64,6 +70,9 @@ class PostgresqlServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
         self.stop()
         shutil.rmtree(self._home, ignore_errors=True)
 
@@ -98,9 +107,14 @@ class PostgresqlServer:
         """Stop the server at once, as a power cut would; the next start recovers."""
         if self._process is None:
             return
-        self._process.send_signal(3)
-        self._process.wait(30)
-        self._process = None
+        process, self._process = self._process, None
+        process.send_signal(3)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
 
     def create_database(self, name: str, template: str = "template1") -> str:
         """Make a database, empty or the copy of another, and return its URL."""

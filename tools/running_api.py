@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import TracebackType
 
 FLOE = Path(sys.executable).parent / "floe"
 
@@ -39,9 +40,28 @@ class RunningApi:
                 stderr=log,
                 text=True,
             )
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline().rsplit(":", 1)[1])
+        self.port = self._read_port()
         return self
+
+    def __enter__(self) -> "RunningApi":
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _read_port(self) -> int:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        if not said:
+            self.kill()
+            raise RuntimeError(f"floe api did not start: {(self.folder / 'api.log').read_text()}")
+        return int(said.rsplit(":", 1)[1])
 
     @property
     def pid(self) -> int:
@@ -62,7 +82,8 @@ class RunningApi:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("POST", "/api/v1/lineage", body, self.headers)
-            return connection.getresponse().status
+            with connection.getresponse() as answer:
+                return answer.status
         except (OSError, http.client.HTTPException):
             return 0
         finally:
@@ -79,8 +100,12 @@ class RunningApi:
     def _end(self, signal: int) -> None:
         if self._process is None:
             return
-        self._process.send_signal(signal)
-        self._process.wait(60)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._process = None
+        # Popen's own end closes the pipe and waits, whatever goes wrong before it.
+        with self._process as process:
+            self._process = None
+            process.send_signal(signal)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise

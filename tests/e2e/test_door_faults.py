@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,19 @@ def counted(url: str) -> dict[str, int]:
     return {name: int(value or 0) for name, value in found.items()}
 
 
+@contextmanager
+def two_apis(folder: Path, url: str) -> Iterator[list[RunningApi]]:
+    """Two processes that serve one catalog."""
+    apis = [RunningApi(folder / name, url) for name in ("0", "1")]
+    for api in apis:
+        api.folder.mkdir()
+    with apis[0]:
+        # The administrator's token is made once for a catalog.
+        shutil.copytree(apis[0].folder / ".floe", apis[1].folder / ".floe")
+        with apis[1]:
+            yield apis
+
+
 @pytest.fixture
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
     server: PostgresqlServer = request.getfixturevalue("durable_postgresql")
@@ -106,28 +120,19 @@ def durable_postgresql() -> Iterator[PostgresqlServer]:
 @pytest.mark.postgresql
 @pytest.mark.timeout(7200)
 def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path: Path) -> None:
-    apis = []
-    for number in range(2):
-        (tmp_path / str(number)).mkdir()
-        apis.append(RunningApi(tmp_path / str(number), database))
-    apis[0].start()
-    # The administrator's token is made once for a catalog.
-    shutil.copytree(apis[0].folder / ".floe", apis[1].folder / ".floe")
-    apis[1].start()
     answered: set[bytes] = set()
-    for number in range(ROUNDS):
-        bodies = night(f"round {number}", 400)
-        senders = [Sender(apis[place % 2], bodies[place::6]) for place in range(6)]
-        time.sleep(random.uniform(0.2, 1.5))
-        victim = apis[number % 2]
-        victim.kill()
-        time.sleep(0.1)
-        for sender in senders:
-            sender.stop()
-            answered.update(sender.committed)
-        victim.start()
-    for api in apis:
-        api.stop()
+    with two_apis(tmp_path, database) as apis:
+        for number in range(ROUNDS):
+            bodies = night(f"round {number}", 400)
+            senders = [Sender(apis[place % 2], bodies[place::6]) for place in range(6)]
+            time.sleep(random.uniform(0.2, 1.5))
+            victim = apis[number % 2]
+            victim.kill()
+            time.sleep(0.1)
+            for sender in senders:
+                sender.stop()
+                answered.update(sender.committed)
+            victim.start()
     assert answered
     found = counted(database)
     doubled = ("runs twice", "versions of a run twice", "gaps", "ready twice")
@@ -152,26 +157,25 @@ def missing(url: str, bodies: set[bytes]) -> list[str]:
 def test_a_restart_of_postgresql_is_503_and_then_as_before(tmp_path: Path) -> None:
     with PostgresqlServer() as server:
         url = server.create_database("restarted")
-        api = RunningApi(tmp_path, url).start()
-        assert api.send(event("START", at(0), "before")) == 201
-        server.stop()
-        assert api.send(event("START", at(0), "while down")) == 503
-        server.start()
-        after = [api.send(event("START", at(0), f"after {number}")) for number in range(5)]
-        assert after[-3:] == [201] * 3
-        api.stop()
+        with RunningApi(tmp_path, url) as api:
+            assert api.send(event("START", at(0), "before")) == 201
+            server.stop()
+            assert api.send(event("START", at(0), "while down")) == 503
+            server.start()
+            after = [api.send(event("START", at(0), f"after {number}")) for number in range(5)]
+            assert after[-3:] == [201] * 3
         assert counted(url)["events"] >= 4
 
 
 @pytest.mark.slow
 def test_a_full_disk_is_503_and_nothing_is_half_written(tmp_path: Path) -> None:
     file = tmp_path / "catalog.db"
-    api = RunningApi(tmp_path, f"sqlite:///{file}").start()
-    assert api.send(event("START", at(0), "before")) == 201
-    api.stop()
-    api.start(most_bytes=file.stat().st_size + 200_000)
-    statuses = [api.send(body) for body in night("full", 60)]
-    api.kill()
+    with RunningApi(tmp_path, f"sqlite:///{file}") as api:
+        assert api.send(event("START", at(0), "before")) == 201
+        api.stop()
+        api.start(most_bytes=file.stat().st_size + 200_000)
+        statuses = [api.send(body) for body in night("full", 60)]
+        api.kill()
     assert 503 in statuses
     assert set(statuses) <= {201, 503}
     found = counted(api.url)

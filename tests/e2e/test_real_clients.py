@@ -22,9 +22,8 @@ from tools.running_api import FLOE, RunningApi
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[RunningApi]:
-    running = RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}").start()
-    yield running
-    running.stop()
+    with RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}") as running:
+        yield running
 
 
 def lineage(api: RunningApi, name: str) -> dict[str, Any]:
