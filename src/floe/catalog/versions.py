@@ -389,3 +389,14 @@ def newest_of_date(session: Session, dataset_id: int, business_date: date) -> Da
         .order_by(DatasetVersion.seq.desc())
     )
     return session.scalars(query.limit(1)).first()
+
+
+def list_waiting(session: Session, project: str) -> Sequence[DatasetVersion]:
+    """Return the versions of a project's datasets that others wrote and nobody has checked yet."""
+    return session.scalars(
+        select(DatasetVersion)
+        .join(Dataset, Dataset.dataset_id == DatasetVersion.dataset_id)
+        .join(Project, Project.project_id == Dataset.project_id)
+        .where(Project.name == project, DatasetVersion.state == WRITTEN)
+        .order_by(DatasetVersion.dataset_version_id)
+    ).all()

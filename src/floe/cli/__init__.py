@@ -8,6 +8,7 @@ from floe import __version__
 from floe.cli import (
     api,
     catalog,
+    check,
     compile,  # noqa: A004 - named for the command it is
     dataset,
     datasets,
@@ -18,7 +19,9 @@ from floe.cli import (
     register,
     register_dataset,
     register_process,
+    run,
     schema,
+    spark,
     token,
     validate,
 )
@@ -47,7 +50,10 @@ app.command(rich_help_panel=READ)(lineage.lineage)
 app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)
 app.command(rich_help_panel=JOBS)(register_process.register_process)
 app.add_typer(events.app, name="events", rich_help_panel=JOBS)
+app.command(rich_help_panel=RUN)(run.run)
+app.command(rich_help_panel=RUN)(check.check)
 app.command(rich_help_panel=RUN)(api.api)
+app.add_typer(spark.app, name="spark", rich_help_panel=RUN)
 app.add_typer(token.app, name="token", rich_help_panel=RUN)
 app.add_typer(catalog.app, name="catalog", rich_help_panel=RUN)
 

@@ -4,16 +4,19 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
+from floe.catalog.versions import REJECTED
 from floe.errors import FloeError
 from floe.execution.cancelling import Cancellation, CancelledError
 from floe.execution.ordering import sorter, upstream_of
-from floe.execution.planning import InputsMissingError, Wish, wanted_date
+from floe.execution.planning import InputsMissingError, Wish
+from floe.execution.receiving import receive_for
+from floe.execution.resuming import remainder_of
 from floe.execution.runner import Circumstances, RunResult, run_process
 from floe.execution.sparks import Sparks
-from floe.execution.versions.arrivals import Arrival, is_delivered, receive
+from floe.execution.versions.arrivals import Arrival
 from floe.execution.workspace import Workspace
 
 DONE, FAILED, SKIPPED, WAITING = "DONE", "FAILED", "SKIPPED", "WAITING"
@@ -121,34 +124,16 @@ class _Batch:
         return BatchReport(self._wish.batch, arrivals, outcomes)
 
     def _receive(self) -> list[Arrival]:
-        """Look at what was delivered for every date that the processes ask for."""
-        wanted = dict.fromkeys(self._deliveries())
-        if not wanted:
-            return []
-        arrivals = []
-        with self._sparks.session() as spark:
-            # Reference data first: the checks of others compare with it.
-            for dataset, day in sorted(wanted, key=lambda one: self._rank(one[0])):
-                arrival = receive(self._workspace, spark, dataset, day)
-                self._cancellation.check()
-                arrivals.append(arrival)
-                self._watcher.on_arrival(arrival)
-                if arrival.state not in ("READY", "SUPERSEDED", "MISSING"):
-                    self._refused[dataset] = arrival.reason
-        return arrivals
+        """Look at what was delivered; nothing is to stand on what was rejected."""
 
-    def _rank(self, dataset: str) -> tuple[int, str]:
-        checks = self._workspace.dataset(dataset).checks
-        return sum(check.kind == "referential" for check in checks), dataset
+        def note(arrival: Arrival) -> None:
+            self._cancellation.check()
+            if arrival.state == REJECTED:
+                self._refused[arrival.dataset] = arrival.reason
+            self._watcher.on_arrival(arrival)
 
-    def _deliveries(self) -> list[tuple[str, date]]:
-        return [
-            (one.dataset, wanted_date(self._workspace, one, self._wish.business_date)
-             or self._wish.business_date)
-            for process in self._processes.values()
-            for one in process.inputs.values()
-            if is_delivered(self._workspace, one.dataset)
-        ]  # fmt: skip
+        day, processes = self._wish.business_date, self._processes.values()
+        return receive_for(self._workspace, self._sparks, processes, day, note)
 
     def _obstacle(self, name: str) -> str:
         """Say what stands in the way of a process, if anything does."""
@@ -171,6 +156,10 @@ class _Batch:
             cancellation=self._cancellation.child(),
         )
         try:
+            if name in self._wish.resumed:
+                left = remainder_of(self._workspace, self._wish.resumed[name])
+                assert left is not None, "what succeeded is not part of the batch any more"
+                wish, how = left.wish, replace(how, resumes=left.resumes, skip=left.skip)
             result = run_process(self._workspace, self._sparks, wish, how)
         except CancelledError as error:
             return Outcome(name, SKIPPED, reason=str(error))

@@ -121,8 +121,8 @@ class Wish:
     """A run whose very versions are to be read."""
 
 
-def plan_run(workspace: Workspace, wish: Wish) -> RunPlan:
-    """Settle what a run reads and makes; say all that is missing at once."""
+def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan:
+    """Settle what a run reads and makes; say all that is missing at once, if it is to be whole."""
     spec = process_spec(workspace, wish.process)
     day = wish.business_date or default_business_date(workspace.site.spec.timezone)
     key = wish.partition or day.isoformat()
@@ -135,7 +135,7 @@ def plan_run(workspace: Workspace, wish: Wish) -> RunPlan:
             if not versions and not one.optional:
                 missing.append(_lack(workspace, one, day))
             inputs[alias] = _planned(workspace, alias, one, versions)
-        if missing:
+        if missing and whole:
             raise InputsMissingError(wish.process, key, missing)
         outputs = {
             alias: PlannedOutput(

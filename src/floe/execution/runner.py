@@ -27,6 +27,7 @@ from floe.spec.identity import floe_process
 if TYPE_CHECKING:
     from floe.catalog.schemas import Column
     from floe.execution.engines.contract import StepRecord
+from floe.execution.failures import ProcessFailedError, reason_of
 
 LONGEST_WAIT = timedelta(days=1)
 
@@ -136,9 +137,12 @@ class _Run:
         log.say(f"{plan.process} for {plan.key}: run {self._how.run_id}")
         try:
             made = self._try(plan, log)
-        except BaseException as error:
+        except (FloeError, KeyboardInterrupt, SystemExit) as error:
             self._fail(facts, log, error)
             raise
+        except Exception as error:
+            self._fail(facts, log, error)
+            raise ProcessFailedError(plan.process, reason_of(error), log.path) from error
         result = self._result(plan, made, log)
         self._complete(plan, facts, made, result)
         log.say(f"{plan.process} for {plan.key}: done in {result.seconds:.1f} s")
@@ -159,7 +163,7 @@ class _Run:
                 if not again:
                     raise
                 wait = delay_before(retry, self._attempts + 1)
-                log.say(f"attempt {self._attempts} failed: {_brief(error)}; again in {wait}")
+                log.say(f"attempt {self._attempts} failed: {reason_of(error)}; again in {wait}")
                 self._how.cancellation.wait(wait.total_seconds())
             finally:
                 self._steps = attempt.steps
@@ -237,7 +241,7 @@ class _Run:
         self._record_steps(None)
 
     def _fail(self, facts: RunFacts, log: RunLog, error: BaseException) -> None:
-        message = _brief(error)
+        message = reason_of(error)
         log.say(f"failed: {message}")
         stopped = isinstance(error, KeyboardInterrupt | CancelledError)
         trace = "" if isinstance(error, FloeError) else traceback.format_exc()
@@ -260,9 +264,3 @@ class _Run:
         ]
         with self._workspace.catalog.writing() as session:
             record_steps(session, self._how.run_id, rows)
-
-
-def _brief(error: BaseException) -> str:
-    """The first telling line of an error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from floe.errors import FloeError
 from floe.execution.formats.contract import VersionPlace
 from floe.execution.formats.directories import DirectoryFormat
+from floe.execution.formats.storage import spark_paths
 from floe.execution.functions import load_function
 from floe.execution.site import Site
 from floe.spec.formats import FilesOptions
@@ -42,7 +43,9 @@ class FilesFormat(DirectoryFormat):
     ) -> "DataFrame":
         reader = _options(place).reader
         if reader is None:
-            raise FilesFunctionMissingError(place.dataset, "reader", "(spark, paths)")
+            # Nobody said what is in them: then all there is to know is which files there are.
+            listed = spark.read.format("binaryFile").load(spark_paths(files))
+            return listed.select("path", "length", "modificationTime")
         frame = load_function(site, reader)(spark, [str(path) for path in files])
         return cast("DataFrame", frame)
 

@@ -48,6 +48,7 @@ class Arrival:
     reason: str = ""
     rows: int | None = None
     new: bool = False
+    audited: Audited | None = None
 
 
 def is_delivered(workspace: Workspace, dataset: str) -> bool:
@@ -220,4 +221,5 @@ def settle(
             record_audit(session, row.dataset_id, row.dataset_version_id, seen.audited)
         advance_version(session, row, state, reason=reason or None, metadata_json=metadata)
         rows = row.row_count
-    return Arrival(place.dataset, state, version.version_tag, reason, rows, new=True)
+    audited = None if seen is None else seen.audited
+    return Arrival(place.dataset, state, version.version_tag, reason, rows, True, audited)

@@ -106,8 +106,12 @@ class IcebergFormat:
     def read(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
         """Read a snapshot: all of it, or the partition that the version is."""
         snapshot = place.details.get("snapshot")
+        if snapshot is None and place.tag.isdecimal():
+            # Spark's own lineage listener names a version by its snapshot.
+            snapshot = place.tag
         if snapshot is None:
-            raise VersionUnreadableError(place.dataset, place.tag, "it has no snapshot")
+            reason = "whoever wrote it did not say which snapshot it is."
+            raise VersionUnreadableError(place.dataset, place.tag, reason)
         frame = spark.sql(_table(site, place).at(snapshot))
         return frame if place.details.get("whole", True) else frame.where(_partition(place))
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
+TRIES = 3
 WIDER = {("int", "bigint"), ("float", "double")}
 
 Columns = Sequence[tuple[str, str]]
@@ -90,11 +91,25 @@ def _create(spark: "SparkSession", table: LakeTable, place: VersionPlace, column
     split = f" PARTITIONED BY ({', '.join(parts)})" if parts else ""
     properties = {"write.wap.enabled": "true", **options.properties}
     noted = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {table.namespace}").collect()
+    _create_namespace(spark, table)
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {table.sql} ({listed}) USING iceberg{split} "
         f"TBLPROPERTIES ({noted})"
     ).collect()
+
+
+def _create_namespace(spark: "SparkSession", table: LakeTable) -> None:
+    from pyspark.errors import PySparkException
+
+    for attempt in range(1, TRIES + 1):
+        try:
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {table.namespace}").collect()
+        except PySparkException:
+            # Two who find it missing both create it, and the catalog refuses the second.
+            if attempt == TRIES:
+                raise
+        else:
+            return
 
 
 def _completed(frame: "DataFrame", found: Columns, wanted: Columns) -> "DataFrame":

@@ -1,0 +1,233 @@
+"""`floe run`: run one process, or all of a project in their order, for a business date."""
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.output import console, print_json
+from floe.cli.stopping import stopped_by_signals
+from floe.errors import FloeError
+from floe.settings import find_project
+
+if TYPE_CHECKING:
+    from graphlib import TopologicalSorter
+
+    from floe.execution.batch import BatchReport, BatchWish
+    from floe.execution.planning import Wish
+    from floe.execution.resuming import Remainder
+    from floe.execution.sparks import Sparks
+    from floe.execution.workspace import Workspace
+
+DateOption = Annotated[
+    datetime | None,
+    typer.Option("--date", "-d", formats=["%Y-%m-%d"], help="Business date (default: today)."),
+]
+
+
+class WrongCallError(FloeError):
+    """The command was called with options that do not go together."""
+
+    exit_code = 2
+
+
+def run(  # noqa: PLR0917 - typer reads its options from here
+    process: Annotated[str | None, typer.Argument(help="The process to run.")] = None,
+    day: DateOption = None,
+    partition: Annotated[str | None, typer.Option(help="Partition to run for.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", help="name=value; may be repeated.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run every process in order.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    resume: Annotated[
+        str | None, typer.Option(help="Go on with a run, or with a batch of runs.")
+    ] = None,
+    as_run: Annotated[
+        str | None, typer.Option("--as", help="Read the very versions that this run read.")
+    ] = None,
+    run_id: Annotated[str | None, typer.Option(help="The id that the run is to have.")] = None,
+    parallel: Annotated[int | None, typer.Option(min=1, help="Runs at once, with --all.")] = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a process for a business date: read, compute, write, check and publish versions."""
+    from floe.execution.planning import Wish
+    from floe.execution.sparks import Sparks
+    from floe.execution.workspace import load_site, open_workspace
+
+    _check_call(process, every=every, resume=resume)
+    site = load_site(find_project(project))
+    when = _date(day, partition)
+    with open_workspace(site) as workspace:
+        sparks = Sparks(site)
+        task = _Task(workspace, sparks, as_json)
+        if dry_run:
+            task.show_plan(process, when, partition, _params(param))
+        elif resume is not None:
+            task.resume(resume)
+        elif every:
+            from floe.execution.batch import PARALLEL, BatchWish
+
+            wanted = when or _today(workspace)
+            task.run_all(BatchWish(wanted, partition, parallel=parallel or PARALLEL))
+        else:
+            assert process is not None
+            wish = Wish(process, when or _today(workspace), partition, _params(param), as_run)
+            task.run_one(wish, run_id)
+
+
+def _check_call(process: str | None, *, every: bool, resume: str | None) -> None:
+    given = sum((process is not None, every, resume is not None))
+    if given != 1:
+        raise WrongCallError("Name a process, or use --all, or use --resume RUN: one of the three.")
+
+
+def _params(given: list[str] | None) -> dict[str, str]:
+    params = {}
+    for one in given or ():
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise WrongCallError(f"--param {one}: write it as name=value.")
+        params[name] = value
+    return params
+
+
+def _date(day: datetime | None, partition: str | None) -> date | None:
+    if day is not None:
+        return day.date()
+    if partition is None:
+        return None
+    try:
+        return date.fromisoformat(partition)
+    except ValueError:
+        return None
+
+
+def _today(workspace: "Workspace") -> date:
+    from floe.spec.identity import default_business_date
+
+    return default_business_date(workspace.site.spec.timezone)
+
+
+class _Task:
+    """What the command does, and how it shows it."""
+
+    def __init__(self, workspace: "Workspace", sparks: "Sparks", as_json: bool) -> None:
+        self._workspace, self._sparks, self._as_json = workspace, sparks, as_json
+
+    def show_plan(
+        self, process: str | None, when: date | None, partition: str | None, params: dict[str, str]
+    ) -> None:
+        from floe.cli.run_views import describe_plan, show_plan
+        from floe.execution.ordering import sorter, upstream_of
+        from floe.execution.planning import Wish, plan_run
+
+        names = [process] if process is not None else []
+        if not names:
+            order = sorter(upstream_of(self._workspace.site.spec.processes))
+            names = _drain(order)
+        plans = [
+            plan_run(self._workspace, Wish(name, when, partition, params), whole=False)
+            for name in names
+        ]
+        if self._as_json:
+            print_json([describe_plan(self._workspace.site, plan) for plan in plans])
+            return
+        for plan in plans:
+            show_plan(self._workspace.site, plan)
+
+    def resume(self, run_id: str) -> None:
+        from floe.execution.batch import BatchWish
+        from floe.execution.resuming import children_of, is_batch, remainder_of
+
+        self._repair()
+        if is_batch(self._workspace, run_id):
+            day, last, done = children_of(self._workspace, run_id)
+            assert day is not None
+            names = [name for name in self._workspace.site.spec.processes if name not in done]
+            left = {name: run for name, run in last.items() if name in names}
+            self.run_all(BatchWish(day, processes=names, batch=run_id, resumed=left))
+            return
+        left_over = remainder_of(self._workspace, run_id)
+        if left_over is None:
+            console.print(f"Run {run_id} has done all it was to do.")
+            return
+        self.run_one(left_over.wish, None, left_over)
+
+    def run_all(self, wish: "BatchWish") -> None:
+        from floe.cli.run_views import BatchView, show_batch
+        from floe.execution.batch import run_batch
+        from floe.execution.cancelling import Cancellation
+
+        self._repair()
+        cancellation = Cancellation()
+        total = len(wish.processes or self._workspace.site.spec.processes)
+        with stopped_by_signals(cancellation), BatchView(total, quiet=self._as_json) as view:
+            report = run_batch(
+                self._workspace,
+                self._sparks,
+                wish,
+                watcher=view.watcher,
+                cancellation=cancellation,
+            )
+        self._finish(report)
+        if not self._as_json:
+            show_batch(report)
+        if not report.ok:
+            raise typer.Exit(130 if cancellation.error is not None else 1)
+
+    def run_one(
+        self, wish: "Wish", run_id: str | None, left_over: "Remainder | None" = None
+    ) -> None:
+        from floe.cli.run_views import BatchView, describe_result, show_result
+        from floe.execution.cancelling import Cancellation
+        from floe.execution.receiving import receive_for
+        from floe.execution.runner import Circumstances, run_process
+
+        if left_over is None:
+            self._repair()
+        cancellation = Cancellation()
+        with stopped_by_signals(cancellation), BatchView(1, quiet=self._as_json) as view:
+            spec = self._workspace.site.spec.processes.get(wish.process)
+            if spec is not None and wish.as_run is None and wish.business_date is not None:
+                receive_for(
+                    self._workspace, self._sparks, [spec], wish.business_date,
+                    view.watcher.on_arrival,
+                )  # fmt: skip
+            how = Circumstances(
+                **({"run_id": run_id} if run_id else {}),
+                resumes=left_over.resumes if left_over else None,
+                skip=left_over.skip if left_over else (),
+                listener=lambda line: view.watcher.on_line(wish.process, line),
+                cancellation=cancellation,
+            )
+            view.watcher.on_start(wish.process)
+            result = run_process(self._workspace, self._sparks, wish, how)
+        if self._as_json:
+            print_json(describe_result(result))
+        else:
+            show_result(result)
+
+    def _repair(self) -> None:
+        from floe.execution.resuming import repair
+
+        for one in repair(self._workspace, self._sparks):
+            if not self._as_json:
+                console.print(f"Repaired {one.dataset} {one.tag}: {one.state}", markup=False)
+
+    def _finish(self, report: "BatchReport") -> None:
+        from floe.cli.run_views import describe_batch
+
+        if self._as_json:
+            print_json(describe_batch(report))
+
+
+def _drain(order: "TopologicalSorter[str]") -> list[str]:
+    names: list[str] = []
+    while order.is_active():
+        ready = sorted(order.get_ready())
+        names += ready
+        order.done(*ready)
+    return names

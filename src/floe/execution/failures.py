@@ -1,0 +1,39 @@
+"""Say in one sentence why work failed that is not floe's own: a query, a function, a command."""
+
+from pathlib import Path
+from traceback import extract_tb
+
+from floe.errors import FloeError
+
+# Spark puts what happened inside its JVM behind what it has to say.
+JVM = "JVM stacktrace:"
+LONGEST = 1_000
+
+
+class ProcessFailedError(FloeError):
+    """The work of a process failed."""
+
+    def __init__(self, process: str, reason: str, log: Path) -> None:
+        super().__init__(f"'{process}' failed: {reason.rstrip('.')}. Its log: {log}")
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an error says, and where in the user's code it was raised."""
+    if isinstance(error, FloeError):
+        return str(error)
+    kind = type(error)
+    said = str(error).partition(JVM)[0].strip()[:LONGEST]
+    if kind.__module__.startswith(("pyspark.", "grpc")):
+        return said or kind.__name__
+    where = _where(error)
+    return f"{kind.__name__}: {said}{f' ({where})' if where else ''}"
+
+
+def _where(error: BaseException) -> str:
+    """The line of the user's own code that was reached last."""
+    lines = [
+        f"{frame.filename}:{frame.lineno}"
+        for frame in extract_tb(error.__traceback__)
+        if "site-packages" not in frame.filename and "/floe/" not in frame.filename
+    ]
+    return lines[-1] if lines else ""
