@@ -81,7 +81,7 @@ class DirectoryFormat:
         append_trailers(place, folder, self.reading(place), counted.rows)
         return self._seal(place, folder, counted.rows)
 
-    def adopt(self, site: Site, place: VersionPlace) -> Written:
+    def adopt(self, site: Site, spark: "SparkSession", place: VersionPlace) -> Written:
         """Take over what a command wrote into the version's directory by itself."""
         folder = known_folder(site, place)
         if not folder.is_dir() or not version_files(folder):
@@ -100,10 +100,11 @@ class DirectoryFormat:
         self, site: Site, spark: "SparkSession", place: VersionPlace, *, newest: bool
     ) -> Mapping[str, Any]:
         if place.details.get("delivered"):
-            return {}
+            return place.details
         folder = known_folder(site, place)
         write_outer_manifest(site, place, folder, self.reading(place))
-        return (point_latest(site, place, folder) if newest else None) or {}
+        latest = point_latest(site, place, folder) if newest else None
+        return {**place.details, **(latest or {})}
 
     def is_whole(self, site: Site, spark: "SparkSession", place: VersionPlace) -> bool:
         try:
@@ -120,7 +121,8 @@ class DirectoryFormat:
     def show(
         self, site: Site, spark: "SparkSession", place: VersionPlace
     ) -> Mapping[str, Any] | None:
-        return point_latest(site, place, known_folder(site, place))
+        latest = point_latest(site, place, known_folder(site, place))
+        return None if latest is None else {**place.details, **latest}
 
     def hide(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
         withdraw_latest(site, place, known_folder(site, place))

@@ -48,7 +48,7 @@ def find_delivery(site: Site, place: VersionPlace) -> Delivery | None:
         details={
             "delivered": True,
             "folder": str(folder),
-            "files": [asdict(file) for file in files],
+            "files": [{**asdict(file), "path": str(folder / file.name)} for file in files],
         },
     )
 

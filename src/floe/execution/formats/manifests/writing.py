@@ -32,7 +32,8 @@ def seal_folder(
         put_file(folder / MANIFEST, render_json(_about(place), files))
     else:
         put_file(folder / MARKER, b"")
-    return {"files": [asdict(file) for file in files]} if files else {}
+    listed = [{**asdict(file), "path": str(folder / file.name)} for file in files]
+    return {"files": listed} if listed else {}
 
 
 def is_sealed(place: VersionPlace, folder: Path) -> bool:
