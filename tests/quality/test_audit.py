@@ -108,6 +108,7 @@ def test_a_reference_without_a_version_is_a_problem() -> None:
         "",
         ";",
         "select count(*) from {dataset} where (",
+        "select " + "(" * 5000 + "1" + ")" * 5000,
         "select count(*) as n) as answer(number)) cross join (select 1",
     ],
 )

@@ -62,7 +62,7 @@ _END = TokenType.SEMICOLON
 def _parse(sql: str, written: str) -> list[exp.Expr]:
     try:
         trees = parse(sql, dialect=DIALECT)
-    except SqlglotError as error:
+    except (SqlglotError, RecursionError) as error:
         first = str(error).splitlines()[0]
         raise WrongPartError(f"its SQL cannot be read: {_short(written)} ({first})") from None
     # What follows the last semicolon is nothing, or a comment.
