@@ -33,6 +33,14 @@ class SparkLostError(SparkUnavailableError):
         super().__init__(f"Spark at {address} does not answer: {reason}. {todo}")
 
 
+class SparkRefusedError(FloeError):
+    """A server answers, but does not take us."""
+
+    def __init__(self, address: str, reason: str, *, ours: bool) -> None:
+        todo = "Run: floe spark stop" if ours else "Check compute.token in platform.yaml"
+        super().__init__(f"Spark at {address} refuses floe: {reason}. {todo}")
+
+
 class NoOwnServerError(FloeError):
     """Somebody wants to start or stop a server that is not floe's."""
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+from floe.errors import FloeError
+from floe.execution.spark.errors import SparkUnavailableError
+
 # The session or the server is gone; a new session is needed.
 LOST = (
     "NO_ACTIVE_SESSION",
@@ -32,13 +35,17 @@ PASSING = (
     "Lost executor",
     "ExecutorLostFailure",
 )
-LOST_CODES = {"UNAVAILABLE", "UNAUTHENTICATED"}
+REFUSED = "UNAUTHENTICATED"
+# Refused in the midst of work, it is another server that listens there now.
+LOST_CODES = {"UNAVAILABLE", REFUSED}
 PASSING_CODES = LOST_CODES | {"DEADLINE_EXCEEDED", "ABORTED", "RESOURCE_EXHAUSTED"}
 PERMANENT = {"AnalysisException", "ParseException", "PythonException"}
 
 
 def is_lost(error: BaseException) -> bool:
     """Tell whether the session or its server is gone, so that only a new session helps."""
+    if isinstance(error, FloeError):
+        return isinstance(error, SparkUnavailableError)
     return any(_is_lost(one) for one in _chain(error))
 
 
@@ -46,7 +53,14 @@ def is_passing(error: BaseException) -> bool:
     """Tell whether the same work may well succeed when it is tried again."""
     if is_lost(error):
         return True
+    if isinstance(error, FloeError):
+        return False
     return any(_is_passing(one) for one in _chain(error))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Tell whether a server did not accept the token."""
+    return any(_of_spark(one) and _code(one) == REFUSED for one in _chain(error))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -57,10 +71,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_lost(error: BaseException) -> bool:
-    from floe.execution.spark.errors import SparkLostError
-
-    if isinstance(error, SparkLostError):
-        return True
     return _of_spark(error) and (_code(error) in LOST_CODES or _says(error, LOST))
 
 

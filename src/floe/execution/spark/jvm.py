@@ -1,8 +1,10 @@
 """The JVM of a Spark Connect server: its command line, and its birth as a process of its own."""
 
+import os
 import shlex
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -57,6 +59,9 @@ def _command(java: Java, place: ServerPlace, jars: Sequence[Path]) -> list[str]:
     further = compute.conf.get("spark.driver.extraJavaOptions", "")
     options = [
         f"-Xmx{driver_memory(compute)}",
+        # Half dead it would be of no use to anybody; dead it is started again.
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-Djava.io.tmpdir={place.work}",
         f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
         f"-Dfloe.log.file={place.log}",
         f"-Dderby.system.home={place.folder}",
@@ -66,15 +71,27 @@ def _command(java: Java, place: ServerPlace, jars: Sequence[Path]) -> list[str]:
 
 
 def _environ(java: Java, place: ServerPlace) -> dict[str, str]:
-    environ = spark_environ(java, place.site.environ)
-    if not on_loopback(place.compute) and "SPARK_LOCAL_IP" not in place.site.environ:
+    given = place.site.environ
+    paths = [str(place.site.root), *given.get("PYTHONPATH", "").split(os.pathsep)]
+    # Python functions are run by the Python that they come from, and find the project's modules.
+    environ = {
+        **spark_environ(java, given),
+        "PYSPARK_PYTHON": given.get("PYSPARK_PYTHON", sys.executable),
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+    if "spark.local.dir" not in place.compute.conf:
+        environ.setdefault("SPARK_LOCAL_DIRS", str(place.work))
+    if not on_loopback(place.compute) and "SPARK_LOCAL_IP" not in given:
         # The workers of a cluster could not reach it there.
         environ.pop("SPARK_LOCAL_IP")
     return environ
 
 
 def _detach(command: Sequence[str], environ: Mapping[str, str], place: ServerPlace) -> int:
-    place.log.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (place.log.parent, place.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    if place.output.exists():
+        place.output.replace(place.output.with_suffix(".out.1"))
     subprocess.run(  # noqa: S603
         ["/bin/sh", "-c", DETACHED, str(place.output), str(place.pid), *command],
         check=True,

@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 TELLING = re.compile(r"Exception|Error|ERROR|FATAL|Invalid|[Cc]annot|[Cc]ould not|[Nn]ot enough")
@@ -12,20 +12,19 @@ MOST = 5
 TAIL_BYTES = 256 * 1024
 
 
-def telling_lines(*logs: Path, most: int = MOST) -> list[str]:
+def telling_lines(lines: Iterable[str], most: int = MOST) -> list[str]:
     """Return the last lines that say what went wrong, else the last of all."""
-    lines = [line for log in logs for line in last_lines(log, 200)]
     said = [line.strip() for line in lines if line.strip() and not NOISE.search(line)]
     telling = [line for line in said if TELLING.search(line)]
     return list(dict.fromkeys(telling or said))[-most:]
 
 
-def last_lines(log: Path, count: int) -> list[str]:
-    """Return the end of a log, without reading all of it."""
+def last_lines(log: Path, count: int, *, since: int = 0) -> list[str]:
+    """Return the end of a log, without reading all of it or anything before a place in it."""
     if not log.exists():
         return []
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+        file.seek(max(since, log.stat().st_size - TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()
     return lines[-count:] if count else []
 

@@ -37,6 +37,11 @@ class ServerPlace:
         return self.log.with_suffix(".out")
 
     @property
+    def work(self) -> Path:
+        """What Spark needs only while it runs. A JVM that was killed leaves it behind."""
+        return self.folder / "work"
+
+    @property
     def state(self) -> Path:
         return self.folder / "server.json"
 

@@ -10,9 +10,14 @@ from urllib.parse import quote
 from floe import clock
 from floe.execution.jars import Progress
 from floe.execution.site import Site
-from floe.execution.spark.errors import NoOwnServerError, PortTakenError, SparkNotStartedError
+from floe.execution.spark.errors import (
+    LogMissingError,
+    NoOwnServerError,
+    PortTakenError,
+    SparkNotStartedError,
+)
 from floe.execution.spark.jvm import answers, end_jvm, free_port, start_jvm
-from floe.execution.spark.logs import telling_lines
+from floe.execution.spark.logs import last_lines, telling_lines
 from floe.execution.spark.place import ServerPlace
 from floe.execution.spark.processes import count_connections, end_process, start_of, wait_until
 from floe.execution.spark.settings import fingerprint, is_foreign, master
@@ -53,6 +58,8 @@ class ServerStatus:
     outdated: bool = False
     """Whether the platform's settings have changed since it started."""
     log: Path | None = None
+    said: tuple[str, ...] = ()
+    """Why it died, if it could still say so."""
 
 
 def ensure_server(
@@ -92,7 +99,8 @@ def server_status(site: Site, *, profile: str | None = None) -> ServerStatus:
     if running is None:
         return ServerStatus("stopped", log=place.log if place.log.exists() else None)
     if not running.alive:
-        return ServerStatus("died", log=place.log, started_at=running.started_at)
+        said = tuple(_said(place, running))
+        return ServerStatus("died", started_at=running.started_at, log=place.log, said=said)
     return ServerStatus(
         "running" if running.ready else "starting",
         address=_address(running),
@@ -103,6 +111,16 @@ def server_status(site: Site, *, profile: str | None = None) -> ServerStatus:
         outdated=_is_outdated(place, running),
         log=place.log,
     )
+
+
+def find_log(site: Site, *, profile: str | None = None) -> Path:
+    """Return the log of the server, running or not."""
+    place = ServerPlace(site, profile)
+    if is_foreign(place.compute):
+        raise NoOwnServerError(str(place.compute.url))
+    if not place.log.exists():
+        raise LogMissingError(place.log)
+    return place.log
 
 
 def connect_url(url: str, token: str | None) -> str:
@@ -160,7 +178,6 @@ def _start(place: ServerPlace, progress: Progress) -> Server:
 
 
 def _start_once(place: ServerPlace, progress: Progress) -> Server:
-    place.log.unlink(missing_ok=True)
     try:
         running = _launch(place, progress)
         write_state(place, running)
@@ -174,6 +191,7 @@ def _start_once(place: ServerPlace, progress: Progress) -> Server:
 
 def _launch(place: ServerPlace, progress: Progress) -> Running:
     port, token = free_port(), secrets.token_urlsafe(32)
+    log_from = place.log.stat().st_size if place.log.exists() else 0
     pid = start_jvm(place, port, token, progress)
     return Running(
         pid=pid,
@@ -185,6 +203,7 @@ def _launch(place: ServerPlace, progress: Progress) -> Running:
         master=master(place.compute),
         started_at=clock.now(),
         ready=False,
+        log_from=log_from,
     )
 
 
@@ -192,7 +211,8 @@ def _wait(place: ServerPlace, running: Running) -> Running:
     """Wait until a server answers; then its settings need no longer lie on the disk."""
     in_time = wait_until(lambda: answers(running.port) or not running.alive, START_SECONDS)
     if not running.alive or not in_time:
-        raise _not_started(place, "ended at its start" if in_time else "was not ready in time")
+        happened = "ended at its start" if in_time else "was not ready in time"
+        raise _not_started(place, happened, _said(place, running))
     for file in (place.properties, place.pid):
         file.unlink(missing_ok=True)
     ready = replace(running, ready=True)
@@ -200,8 +220,12 @@ def _wait(place: ServerPlace, running: Running) -> Running:
     return ready
 
 
-def _not_started(place: ServerPlace, happened: str) -> SparkNotStartedError:
-    lines = telling_lines(place.output, place.log)
+def _said(place: ServerPlace, running: Running) -> list[str]:
+    log = last_lines(place.log, 200, since=running.log_from)
+    return telling_lines([*log, *last_lines(place.output, 200)])
+
+
+def _not_started(place: ServerPlace, happened: str, lines: list[str]) -> SparkNotStartedError:
     taken = any("BindException" in line or "already in use" in line for line in lines)
     kind = PortTakenError if taken else SparkNotStartedError
     return kind(happened, lines, place.log)

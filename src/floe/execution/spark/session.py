@@ -1,18 +1,19 @@
 """Sessions on a Spark Connect server: one for each run, which costs a tenth of a second."""
 
-import atexit
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from floe.execution.site import Site
-from floe.execution.spark.errors import SparkLostError
-from floe.execution.spark.faults import is_lost
+from floe.execution.spark.errors import SparkLostError, SparkRefusedError
+from floe.execution.spark.faults import is_lost, is_passing, is_refused
 from floe.execution.spark.server import Server, ensure_server
 from floe.execution.spark.settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+__all__ = ["close_session", "interrupt", "is_lost", "is_passing", "open_session"]
 
 
 def open_session(
@@ -33,18 +34,6 @@ def open_session(
         return _open(site, ensure_server(site, profile=profile), settings)
 
 
-@contextmanager
-def session(
-    site: Site, server: Server | None = None, *, conf: Mapping[str, str] | None = None
-) -> Iterator["ConnectSession"]:
-    """Open a session and close it at the end."""
-    opened = open_session(site, server, conf=conf)
-    try:
-        yield opened
-    finally:
-        close_session(opened)
-
-
 def close_session(session: "ConnectSession") -> None:
     """Close a session. That of a server which is gone is closed as well, at once."""
     session.client.set_retry_policies([])
@@ -53,8 +42,6 @@ def close_session(session: "ConnectSession") -> None:
     # Done above: pyspark would wait for a dead server, and complain.
     session.release_session_on_close = False
     session.stop()
-    # pyspark keeps every client until the process ends, to clear a cache that is gone by now.
-    atexit.unregister(session.client._cleanup_ml_cache)
 
 
 def interrupt(session: "ConnectSession") -> None:
@@ -64,33 +51,48 @@ def interrupt(session: "ConnectSession") -> None:
 
 def _open(site: Site, server: Server, conf: Mapping[str, str]) -> "ConnectSession":
     session = _create(server.url)
-    settings = {**({} if server.ours else session_settings(site)), **conf}
     try:
-        # Also the first call that reaches the server: until now nothing was said to it.
-        for name, value in settings.items():
-            session.conf.set(name, value)
+        # The first call that reaches the server: until now nothing was said to it.
         session.version  # noqa: B018
-    except Exception as error:
+        for name, value in {**_given(site, server), **conf}.items():
+            session.conf.set(name, value)
+    except BaseException as error:
         close_session(session)
-        if is_lost(error):
-            raise SparkLostError(server.address, _brief(error), ours=server.ours) from error
+        _explain(error, server)
         raise
     return session
+
+
+def _given(site: Site, server: Server) -> dict[str, str]:
+    return {} if server.ours else session_settings(site)
 
 
 def _create(url: str) -> "ConnectSession":
     from pyspark.sql import SparkSession
 
+    from floe.execution.spark.repairs import forget_at_exit, quieten
     from floe.execution.spark.retries import ShortPolicy
 
+    quieten()
     # Not getOrCreate: that would hand out the session of another run.
     builder: Any = SparkSession.builder
     session: ConnectSession = builder.remote(url).create()
+    forget_at_exit(session)
     session.client.set_retry_policies([ShortPolicy()])
     return session
 
 
-def _brief(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines()]
+def _explain(error: BaseException, server: Server) -> None:
+    """Raise in floe's own words what has to do with the server, not with the work."""
+    if is_refused(error):
+        raise SparkRefusedError(server.address, _brief(error), ours=server.ours) from error
+    if is_lost(error):
+        raise SparkLostError(server.address, _brief(error), ours=server.ours) from error
+
+
+def _brief(error: BaseException) -> str:
+    """Pick the line that says what happened out of all that gRPC says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith("details =")]
-    return (telling or lines or [type(error).__name__])[0][:300]
+    first = (telling or lines or [type(error).__name__])[0]
+    return first.removeprefix("details =").strip(' "').rstrip(".")[:300]

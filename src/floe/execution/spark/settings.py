@@ -24,8 +24,8 @@ ALWAYS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.connect.grpc.binding.address": LOOPBACK,
 }
-# A session of a client that was killed keeps its views and files on the server for so long.
-SESSION_TIMEOUT = "30m"
+# How long a session may do nothing. That of a client that was killed keeps its views so long.
+SESSION_TIMEOUT = "4h"
 
 
 def server_settings(site: Site, profile: str | None = None) -> Settings:

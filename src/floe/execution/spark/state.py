@@ -2,9 +2,10 @@
 
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 
 from floe.execution.spark.place import ServerPlace
@@ -24,6 +25,8 @@ class Running:
     master: str
     started_at: datetime
     ready: bool
+    log_from: int = 0
+    """How long the log was before it, which says why others ended."""
 
     @property
     def alive(self) -> bool:
@@ -32,9 +35,12 @@ class Running:
 
 def read_state(place: ServerPlace) -> Running | None:
     """Return what the state file says; None without one, or with one that cannot be read."""
+    known = {one.name for one in fields(Running)}
     try:
         found = json.loads(place.state.read_text())
-        return Running(**{**found, "started_at": datetime.fromisoformat(found["started_at"])})
+        found["started_at"] = datetime.fromisoformat(found["started_at"])
+        # Another version of floe may have noted more.
+        return Running(**{name: value for name, value in found.items() if name in known})
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
@@ -49,6 +55,7 @@ def forget_server(place: ServerPlace) -> None:
     """Remove what is only of use while a server runs or starts."""
     for file in (place.state, place.properties, place.pid):
         file.unlink(missing_ok=True)
+    shutil.rmtree(place.work, ignore_errors=True)
 
 
 @contextmanager
