@@ -1,0 +1,318 @@
+"""Deliveries without Spark: fingerprints, and manifests that are right, wrong or not there yet."""
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from floe.execution.formats.contract import (
+    Delivery,
+    DeliveryRejectedError,
+    VersionPlace,
+    VersionUnreadableError,
+)
+from floe.execution.formats.csv import CsvFormat
+from floe.execution.formats.fixed_width import FixedWidthFormat
+from floe.execution.formats.manifests import DeliveryIncompleteError
+from floe.execution.formats.manifests.finding import unchanged_files
+from floe.execution.site import Site
+from tests.execution.formats.places import make_place, put
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+CSV = CsvFormat()
+TEXT = "as_of,rate\n2026-09-01,1.5\n2026-09-01,2.5\n"
+JSON = {"kind": "json", "checksum": "sha256"}
+NO_SPARK = cast("SparkSession", None)
+
+
+def feed(**spec: Any) -> VersionPlace:
+    return make_place(
+        "market.fx", format="csv", location="landing/fx/{business_date}/*.csv*", **spec
+    )
+
+
+def land(site: Site, name: str = "fx.csv", text: str | bytes = TEXT) -> Path:
+    return put(site.root / "landing/fx/2026-09-01" / name, text)
+
+
+def announce(site: Site, content: Any) -> None:
+    text = content if isinstance(content, str) else json.dumps(content)
+    put(site.root / "landing/fx/2026-09-01/manifest.json", text)
+
+
+def entry(name: str = "fx.csv", text: str = TEXT, **other: Any) -> dict[str, Any]:
+    about = {"name": name, "rows": 2, "checksum": hashlib.sha256(text.encode()).hexdigest()}
+    return {**about, **other}
+
+
+def find(site: Site, place: VersionPlace) -> Delivery:
+    delivery = CSV.find(site, place)
+    assert delivery is not None
+    return delivery
+
+
+def verify(site: Site, place: VersionPlace) -> Delivery:
+    delivery = find(site, place)
+    place = replace(place, path=delivery.path, details=delivery.details)
+    return CSV.verify(site, NO_SPARK, place, delivery)
+
+
+def test_nothing_there_is_no_delivery(site: Site) -> None:
+    assert CSV.find(site, feed()) is None
+    put(site.root / "landing/fx/2026-09-01/manifest.json", "{}")
+    put(site.root / "landing/fx/2026-09-01/_fx.csv", "")
+    assert CSV.find(site, feed(manifest=JSON)) is None
+
+
+def test_a_delivery_is_known_by_its_files(site: Site) -> None:
+    land(site)
+    land(site, "late.csv", "as_of,rate\n")
+    delivery = find(site, feed())
+    assert delivery.path == str(site.root / "landing/fx/2026-09-01/*.csv*")
+    assert delivery.size == len(TEXT) + 11
+    assert [file["name"] for file in delivery.details["files"]] == ["fx.csv", "late.csv"]
+    assert delivery.details["files"][0]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
+
+
+def test_a_touched_file_keeps_the_fingerprint_and_a_changed_one_does_not(site: Site) -> None:
+    path = land(site)
+    first = find(site, feed()).fingerprint
+    os.utime(path, ns=(1, 1))
+    assert find(site, feed()).fingerprint == first
+    land(site, text=TEXT.replace("1.5", "1.6"))
+    assert find(site, feed()).fingerprint != first
+    land(site)
+    land(site, "more.csv")
+    assert find(site, feed()).fingerprint != first
+
+
+def test_a_file_that_looks_the_same_is_not_read_again(site: Site) -> None:
+    path = land(site)
+    place = replace(feed(), details=find(site, feed()).details)
+    place.details["files"][0]["sha256"] = "remembered"
+    assert find(site, place).details["files"][0]["sha256"] == "remembered"
+    os.utime(path, ns=(1, 1))
+    assert find(site, place).details["files"][0]["sha256"] != "remembered"
+
+
+def test_a_corrected_manifest_makes_a_new_delivery(site: Site) -> None:
+    land(site)
+    announce(site, {"files": [entry(rows=3)], "made_at": "07:00"})
+    place = feed(manifest=JSON)
+    wrong = find(site, place).fingerprint
+    announce(site, {"files": [entry(rows=2)], "made_at": "07:00"})
+    right = find(site, place).fingerprint
+    assert wrong != right
+    announce(site, {"files": [entry(rows=2)], "made_at": "08:00"})
+    assert find(site, place).fingerprint == right
+
+
+def test_a_directory_is_a_location_too(site: Site) -> None:
+    land(site)
+    land(site, "sub/more.csv")
+    place = make_place("market.fx", format="csv", location="landing/fx/{business_date}")
+    assert [file["name"] for file in find(site, place).details["files"]] == [
+        "fx.csv",
+        "sub/more.csv",
+    ]
+
+
+def test_what_was_delivered_must_stay_as_it_was(site: Site) -> None:
+    path = land(site)
+    place = replace(feed(), details=find(site, feed()).details)
+    os.utime(path, ns=(1, 1))
+    assert unchanged_files(place) == [path]
+    land(site, text=TEXT.replace("1.5", "1.6"))
+    with pytest.raises(VersionUnreadableError, match=r"fx\.csv was changed after"):
+        unchanged_files(place)
+    path.unlink()
+    with pytest.raises(VersionUnreadableError, match=r"fx\.csv was removed after"):
+        unchanged_files(place)
+
+
+def test_a_delivery_as_its_manifest_says_is_taken(site: Site) -> None:
+    land(site)
+    announce(site, {"files": [entry()]})
+    assert verify(site, feed(manifest=JSON)).rows == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [entry()],
+        {"files": {"fx.csv": {"row_count": "2", "sha256": entry()["checksum"].upper()}}},
+        {"files": [{"file": "fx.csv", "records": 2, "digest": f"sha256:{entry()['checksum']}"}]},
+        {"files": [entry(algorithm="MD5", checksum=hashlib.md5(TEXT.encode()).hexdigest())]},
+        {"rows": 2, "files": [{"path": "fx.csv", "sha256": entry()["checksum"], "bytes": 41}]},
+        {"files": [{"filename": "fx.csv", "rows": 2, "crc32": f"{zlib.crc32(TEXT.encode()):x}"}]},
+    ],
+)
+def test_manifests_are_read_in_the_spellings_of_others(site: Site, content: Any) -> None:
+    land(site)
+    announce(site, content)
+    assert verify(site, feed(manifest=JSON)).rows == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"files": [entry(rows=3)]}, "fx.csv: the manifest says rows 3, found 2"),
+        ({"files": [entry(size=5)]}, "fx.csv: the manifest says bytes 5, found 41"),
+        ({"files": [entry(checksum="ab")]}, "fx.csv: the manifest says sha256 ab, found "),
+        ({"files": [entry(), entry("other.csv")]}, "other.csv is in the manifest and was not"),
+        ({"files": []}, "fx.csv was delivered and is not in the manifest"),
+        ({"files": [{"name": "fx.csv", "rows": 2}]}, "the manifest gives no sha256 for fx.csv"),
+        ({"files": [entry(rows=None)]}, "the manifest gives no row counts"),
+        ({"rows": 2, "checksum": "ab"}, "the manifest lists no files"),
+        ({"files": [entry()], "rows": 9}, "all files together: the manifest says rows 9, found 2"),
+        ({"files": [entry(rows="many")]}, "manifest.json cannot be read: 'many' is not a number"),
+        ({"files": [{"rows": 2}]}, "names no file"),
+        ("{", "manifest.json cannot be read: it is not JSON"),
+        ("7", "it is neither an object nor a list"),
+    ],
+)
+def test_a_delivery_that_its_manifest_contradicts_is_rejected(
+    site: Site, content: Any, reason: str
+) -> None:
+    land(site)
+    announce(site, content)
+    with pytest.raises(DeliveryRejectedError) as caught:
+        verify(site, feed(manifest=JSON))
+    assert reason in str(caught.value)
+
+
+def test_a_delivery_without_its_manifest_may_still_be_completed(site: Site) -> None:
+    land(site)
+    with pytest.raises(DeliveryIncompleteError, match=r"manifest\.json is missing"):
+        verify(site, feed(manifest=JSON))
+
+
+def test_a_manifest_may_lie_elsewhere(site: Site) -> None:
+    land(site)
+    put(site.root / "done/2026-09-01.json", json.dumps([entry()]))
+    assert verify(site, feed(manifest={**JSON, "path": "done/{business_date}.json"})).rows == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("fx.csv", TEXT.replace("\n", "\r\n") + "\r\n", {}),
+        ("fx.csv", "made by hand\n\n" + TEXT, {"skip_lines": 1}),
+        ("fx.csv", "# note\n" + TEXT + "# end", {"comment": "#"}),
+        ("fx.csv", "2026-09-01,1\n2026-09-01,2", {"header": False}),
+        ("fx.csv", 'a,b\n1,"two\nlines"\n2,"""\n"', {"multiline": True}),
+        ("fx.csv", "a,b\n1,'it\\'s\nso'\n2,x", {"multiline": True, "quote": "'", "escape": "\\"}),
+        ("fx.csv.gz", gzip.compress(TEXT.encode()), {}),
+        ("fx.csv", gzip.compress(TEXT.encode()), {"compression": "gzip"}),
+        ("fx.csv", TEXT.encode("utf-16"), {"encoding": "utf-16"}),
+    ],
+)
+def test_rows_are_counted_without_spark(
+    site: Site, name: str, text: str | bytes, options: dict[str, Any]
+) -> None:
+    land(site, name, text)
+    announce(site, {"rows": 2, "files": [name]})
+    assert verify(site, feed(manifest={"kind": "json"}, options=options)).rows == 2
+    announce(site, {"rows": 3, "files": [name]})
+    with pytest.raises(DeliveryRejectedError, match="says rows 3, found 2"):
+        verify(site, feed(manifest={"kind": "json"}, options=options))
+
+
+def test_a_file_in_another_encoding_is_rejected(site: Site) -> None:
+    land(site, text="as_of,rate\nZürich,1\n".encode("latin-1"))
+    announce(site, {"rows": 1, "files": ["fx.csv"]})
+    with pytest.raises(DeliveryRejectedError, match=r"fx\.csv is not UTF-8"):
+        verify(site, feed(manifest={"kind": "json"}))
+    land(site, "fx.csv.gz", gzip.compress(TEXT.encode())[:-9])
+    announce(site, {"rows": 1, "files": ["fx.csv", "fx.csv.gz"]})
+    with pytest.raises(DeliveryRejectedError, match=r"fx\.csv\.gz cannot be read"):
+        verify(site, feed(manifest={"kind": "json"}, options={"encoding": "latin-1"}))
+
+
+TRAILER = {"kind": "trailer", "prefix": "TRL", "rows_field": 2}
+
+
+def test_a_trailer_says_how_many_rows_came_before_it(site: Site) -> None:
+    land(site, text=f"{TEXT}TRL,2\n\n")
+    land(site, "b.csv", "as_of,rate\nTRL,0")
+    assert verify(site, feed(manifest=TRAILER)).rows == 2
+    land(site, text=f"{TEXT}TRL,3\n")
+    with pytest.raises(DeliveryRejectedError, match=r"fx\.csv: the manifest says rows 3, found 2"):
+        verify(site, feed(manifest=TRAILER))
+
+
+def test_a_trailer_may_hold_a_checksum_of_what_came_before(site: Site) -> None:
+    manifest = {**TRAILER, "delimiter": "|", "checksum_field": 3, "checksum": "md5"}
+    land(site, text=f"{TEXT}TRL|2|{hashlib.md5(TEXT.encode()).hexdigest()}\n")
+    assert verify(site, feed(manifest=manifest)).rows == 2
+    land(site, text=f"{TEXT}TRL|2|beef\n")
+    with pytest.raises(DeliveryRejectedError, match="says md5 beef, found"):
+        verify(site, feed(manifest=manifest))
+
+
+@pytest.mark.parametrize(
+    ("trailer", "reason"),
+    [("TRL,two", "'two' where the row count should be"), ("TRL", "has no field 2")],
+)
+def test_a_trailer_that_says_nothing_is_rejected(site: Site, trailer: str, reason: str) -> None:
+    land(site, text=f"{TEXT}{trailer}\n")
+    with pytest.raises(DeliveryRejectedError, match=reason):
+        verify(site, feed(manifest=TRAILER))
+
+
+def test_a_file_without_its_trailer_is_still_on_its_way(site: Site) -> None:
+    land(site)
+    with pytest.raises(DeliveryIncompleteError, match=r"fx\.csv does not end with a trailer"):
+        verify(site, feed(manifest=TRAILER))
+
+
+def test_a_trailer_of_a_fixed_width_file_is_split_at_blanks(site: Site) -> None:
+    put(site.root / "in/2026-09-01.txt", "A1\nB2\nT   2\n")
+    place = make_place(
+        format="fixed_width",
+        location="in/{business_date}.txt",
+        manifest={"kind": "trailer"},
+        schema=[{"name": "id", "type": "string", "width": 2}],
+    )
+    fixed = FixedWidthFormat()
+    delivery = fixed.find(site, place)
+    assert delivery is not None
+    assert fixed.verify(site, NO_SPARK, place, delivery).rows == 2
+
+
+CONTROL = {
+    "kind": "control",
+    "path": "landing/{business_date}.ctl",
+    "checksum_name": "md5",
+    "checksum": "md5",
+}
+
+
+def test_a_control_file_says_rows_and_checksum(site: Site) -> None:
+    land(site)
+    with pytest.raises(DeliveryIncompleteError, match=r"2026-09-01\.ctl is missing"):
+        verify(site, feed(manifest=CONTROL))
+    control = site.root / "landing/2026-09-01.ctl"
+    digest = hashlib.md5(TEXT.encode()).hexdigest()
+    put(control, f"feed = fx\nrows = 2\nmd5 = {digest}\n")
+    assert verify(site, feed(manifest=CONTROL)).rows == 2
+    put(control, f"rows=3\nmd5={digest}\n")
+    with pytest.raises(DeliveryRejectedError, match="says rows 3, found 2"):
+        verify(site, feed(manifest=CONTROL))
+    put(control, "rows=2\nmd5=beef\n")
+    with pytest.raises(DeliveryRejectedError, match="says md5 beef, found"):
+        verify(site, feed(manifest=CONTROL))
+    put(control, "rows=2\n")
+    with pytest.raises(DeliveryRejectedError, match="it has no line for 'md5'"):
+        verify(site, feed(manifest=CONTROL))
+    put(control, f"rows=two\nmd5={digest}\n")
+    with pytest.raises(DeliveryRejectedError, match="'two' is not a number of rows"):
+        verify(site, feed(manifest=CONTROL))
