@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -120,12 +119,10 @@ class StubDoor(EventDoor):
     def __init__(self, answer: FloeError) -> None:
         self._given = answer
 
-    def submit(self, claims: Sequence[EventClaim]) -> "Future[dict[int, FloeError]]":
+    def submit(self, claims: Sequence[EventClaim], answer: Any = None) -> Any:
         if isinstance(self._given, DoorBusyError):
             raise self._given
-        future: Future[dict[int, FloeError]] = Future()
-        future.set_exception(self._given)
-        return future
+        answer.future.set_exception(self._given)
 
     def close(self) -> None:
         """Nothing waits."""

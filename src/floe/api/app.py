@@ -1,5 +1,6 @@
 """Put the API together: services, routes, what goes around them, and a clean end."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -7,17 +8,18 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
-from starlette.middleware.gzip import GZipMiddleware
 
 from floe import __version__
 from floe.api.bodies import Budget
 from floe.api.documents import write_document
-from floe.api.envelope import Envelope
+from floe.api.doorway import Doorway
+from floe.api.envelope import Envelope, packing
 from floe.api.gate import OpenGate, TokenGate
 from floe.api.metrics import Metrics
 from floe.api.problems import HANDLERS
 from floe.api.routes import ROUTERS
 from floe.api.services import Services
+from floe.api.threads import LoopAnswers
 from floe.api.watch import ChangeWatch
 from floe.catalog import Catalog
 from floe.catalog.sessions import Sessions
@@ -26,8 +28,6 @@ from floe.events.ingest import EventDoor
 
 # Together fewer than the catalog has connections: the door needs one as well.
 READERS, OTHERS = 8, 5
-GZIP_LEVEL = 4
-GZIP_BYTES = 1_000
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -61,10 +61,11 @@ def describe_api() -> dict[str, Any]:
 
 
 def _make_services(catalog: Catalog, *, login: bool, lake: str) -> Services:
-    sessions = Sessions(catalog)
+    sessions, answers = Sessions(catalog), LoopAnswers(asyncio.get_running_loop())
     return Services(
         sessions=sessions,
-        door=EventDoor(catalog),
+        door=EventDoor(catalog, answered=answers.hand_out),
+        answers=answers,
         gate=TokenGate(sessions) if login else OpenGate(),
         metrics=Metrics(),
         watch=ChangeWatch(sessions),
@@ -89,6 +90,7 @@ def _assemble(lifespan: Lifespan | None) -> FastAPI:
     # Laid out flat: to walk through nested routers would cost more than many answers do.
     for router in ROUTERS:
         app.router.routes.extend(router.routes)
-    app.add_middleware(GZipMiddleware, minimum_size=GZIP_BYTES, compresslevel=GZIP_LEVEL)
+    app.add_middleware(packing)
     app.add_middleware(Envelope)
+    app.add_middleware(Doorway)
     return app

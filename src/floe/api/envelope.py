@@ -2,6 +2,7 @@
 
 import time
 
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from floe.api.errors import Fault, UnfitValueError
@@ -16,6 +17,13 @@ HEADERS = [
     (b"cache-control", b"private, no-cache"),
 ]
 NUL = b"%00"
+GZIP_LEVEL = 4
+GZIP_BYTES = 1_000
+
+
+def packing(app: ASGIApp) -> ASGIApp:
+    """Let long answers go out packed to those who can read them so."""
+    return GZipMiddleware(app, minimum_size=GZIP_BYTES, compresslevel=GZIP_LEVEL)
 
 
 class Envelope:

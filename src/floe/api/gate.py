@@ -43,6 +43,9 @@ class Gate(Protocol):
     async def identify(self, request: Request) -> Identity:
         """Return who sent a request, or raise an error that says what is missing."""
 
+    def recognise(self, authorization: str) -> Identity | None:
+        """Return who is asking where that is known without a second look."""
+
 
 class OpenGate:
     """Everybody on this machine is its administrator. Never for an address that others reach."""
@@ -56,6 +59,10 @@ class OpenGate:
             raise ForeignSiteError
         return LOCAL
 
+    def recognise(self, authorization: str) -> Identity | None:
+        """Nobody: where a request comes from has to be looked at each time."""
+        return None
+
 
 class TokenGate:
     """Everybody needs a token."""
@@ -67,12 +74,23 @@ class TokenGate:
         self._failures = Failures(monotonic)
 
     async def identify(self, request: Request) -> Identity:
-        token = _bearer_token(request)
+        token = _bearer_token(request.headers.get("authorization", ""))
+        if token is None:
+            raise UnauthorizedError(token_given=False)
         token_hash = hash_token(token)
-        known = self._believed.get(token_hash)
-        if known is not None and self._monotonic() < known[1] and not _expired(known[0]):
-            return known[0]
+        known = self._believe(token_hash)
+        if known is not None:
+            return known
         return await self._look_up(token_hash, request.client.host if request.client else "")
+
+    def recognise(self, authorization: str) -> Identity | None:
+        token = _bearer_token(authorization)
+        return None if token is None else self._believe(hash_token(token))
+
+    def _believe(self, token_hash: str) -> Identity | None:
+        known = self._believed.get(token_hash)
+        believed = known is not None and self._monotonic() < known[1] and not _expired(known[0])
+        return known[0] if known is not None and believed else None
 
     async def _look_up(self, token_hash: str, address: str) -> Identity:
         self._failures.check(address)
@@ -141,11 +159,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _bearer_token(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise UnauthorizedError(token_given=False)
-    return token.strip()
+def _bearer_token(authorization: str) -> str | None:
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 def _expired(identity: Identity) -> bool:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from floe.api.bodies import Budget
     from floe.api.gate import Gate
     from floe.api.metrics import Metrics
+    from floe.api.threads import LoopAnswers
     from floe.api.watch import ChangeWatch
     from floe.catalog.principals import Identity
     from floe.catalog.sessions import Sessions
@@ -23,6 +24,7 @@ class Services:
 
     sessions: "Sessions"
     door: "EventDoor"
+    answers: "LoopAnswers"
     gate: "Gate"
     metrics: "Metrics"
     watch: "ChangeWatch"

@@ -7,9 +7,10 @@ commit. So 201 means committed, and a busy door commits seldom.
 import logging
 import queue
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Protocol, TypeVar, overload
 
 from floe import clock
 from floe.catalog import Catalog
@@ -51,19 +52,33 @@ def read_claim(body: bytes, *, historical: bool = False) -> EventClaim:
     return claims_of(read_event(body), body, clock.now(), historical=historical)
 
 
-@dataclass(frozen=True)
+class Answer(Protocol):
+    """Where the door puts what became of claims: what was wrong with single ones, by place."""
+
+    def set_result(self, wrong: dict[int, FloeError], /) -> None: ...
+
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+
+SomeAnswer = TypeVar("SomeAnswer", bound=Answer)
+
+
+@dataclass(frozen=True, slots=True)
 class _Waiting:
     """Claims that share an answer, and those who wait for it."""
 
     claims: Sequence[EventClaim]
-    answer: "Future[dict[int, FloeError]]"
+    answer: Answer
 
 
 class EventDoor:
-    """Takes claims from any thread and writes them from one."""
+    """Takes claims from any thread and writes them from one.
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    `answered` is called after all answers of a group were given.
+    """
+
+    def __init__(self, catalog: Catalog, answered: Callable[[], None] = lambda: None) -> None:
+        self._catalog, self._answered = catalog, answered
         self._recorder = Recorder(catalog.store)
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._waiting = 0
@@ -72,7 +87,13 @@ class EventDoor:
         self._thread = threading.Thread(target=self._run, name="event-door", daemon=True)
         self._thread.start()
 
-    def submit(self, claims: Sequence[EventClaim]) -> "Future[dict[int, FloeError]]":
+    @overload
+    def submit(self, claims: Sequence[EventClaim]) -> "Future[dict[int, FloeError]]": ...
+
+    @overload
+    def submit(self, claims: Sequence[EventClaim], answer: SomeAnswer) -> SomeAnswer: ...
+
+    def submit(self, claims: Sequence[EventClaim], answer: Answer | None = None) -> Answer:
         """Hand in claims; the answer comes after their commit: what was wrong, by place."""
         with self._lock:
             if self._closed:
@@ -80,7 +101,7 @@ class EventDoor:
             if self._waiting and self._waiting + len(claims) > MOST_WAITING:
                 raise DoorBusyError
             self._waiting += len(claims)
-        waiting = _Waiting(claims, Future())
+        waiting = _Waiting(claims, Future() if answer is None else answer)
         self._queue.put(waiting)
         return waiting.answer
 
@@ -106,6 +127,7 @@ class EventDoor:
             waiting = self._queue.get()
             if waiting is not None:
                 waiting.answer.set_exception(DoorClosedError())
+        self._answered()
 
     @property
     def is_open(self) -> bool:
@@ -168,6 +190,7 @@ class EventDoor:
         finally:
             with self._lock:
                 self._waiting -= len(claims)
+            self._answered()
 
 
 def _answer(group: Iterable[_Waiting], wrong: Mapping[int, FloeError]) -> None:

@@ -4,7 +4,6 @@
 is the path that every run of every job takes.
 """
 
-import asyncio
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -83,7 +82,9 @@ async def take_event(services: Services, body: bytes, *, historical: bool = Fals
             if len(body) < LARGE_BYTES
             else await run_in_threadpool(read_claim, body, historical=historical)
         )
-        wrong = await asyncio.wrap_future(services.door.submit([claim]))
+        answer = services.answers.expect()
+        services.door.submit([claim], answer)
+        wrong = await answer.future
     except FloeError as error:
         services.metrics.count_events(_outcome(error))
         raise
@@ -124,8 +125,9 @@ _Placed = tuple[int, EventClaim]
 
 async def _hand_in(services: Services, claims: Sequence[_Placed]) -> dict[int, FloeError]:
     try:
-        answer = services.door.submit([claim for _, claim in claims])
-        wrong = await asyncio.wrap_future(answer)
+        answer = services.answers.expect()
+        services.door.submit([claim for _, claim in claims], answer)
+        wrong = await answer.future
     except FloeError as error:
         return {index: error for index, _ in claims}
     return {claims[place][0]: error for place, error in wrong.items()}
