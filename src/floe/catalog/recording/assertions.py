@@ -39,7 +39,7 @@ def record_assertions(recording: Recording, new: set[str]) -> None:
             (
                 numbers[number, _name(one)],
                 _version(recording, number, dataset, claim.run.run_uuid if claim.run else ""),
-                recording.runs.get(claim.run.run_uuid) if claim.run else None,
+                recording.run_id(claim.run.run_uuid) if claim.run else None,
                 recording.moment(claim.at),
                 _verdict(one),
             )

@@ -1,8 +1,7 @@
 """Read the facets that have rows of their own. What is not as it should be claims nothing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import DecodeError, Struct
@@ -21,8 +20,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSource:
+class ColumnSource(NamedTuple):
     """A column of another dataset that a column is made from."""
 
     namespace: str
@@ -99,15 +97,20 @@ def read_columns(raw: bytes) -> list[ColumnSource]:
     except (DecodeError, RecursionError, UnicodeDecodeError):
         # Something in it is not as it should be; the rest may be.
         return _read_columns_one_by_one(raw)
-    found: dict[ColumnSource, None] = {}
+    sources = [
+        _column_source(one, target, kind)
+        for target, inputs in _targets(facet)
+        for one in inputs
+        if one.namespace and one.name and one.field
+        for kind in _kinds_of(one.transformations)
+    ]
+    return list(dict.fromkeys(sources))
+
+
+def _targets(facet: _ColumnLineage) -> Iterator[tuple[str, list[_Source]]]:
     for target, entry in facet.fields.items():
-        for one in entry.inputs:
-            for kind in _kinds_of(one.transformations):
-                found[_column_source(one, target, kind)] = None
-    for one in facet.dataset:
-        for kind in _kinds_of(one.transformations):
-            found[_column_source(one, ALL_COLUMNS, kind)] = None
-    return [source for source in found if source.namespace and source.name and source.source_column]
+        yield target, entry.inputs
+    yield ALL_COLUMNS, facet.dataset
 
 
 def _column_source(one: _Source, target: str, kind: str) -> ColumnSource:
@@ -123,6 +126,8 @@ def _column_source(one: _Source, target: str, kind: str) -> ColumnSource:
 def _kinds_of(transformations: list[_Transformation]) -> list[str]:
     if not transformations:
         return [DIRECT]
+    if len(transformations) == 1:
+        return [_kind(transformations[0].type, transformations[0].subtype)]
     return list(dict.fromkeys(_kind(one.type, one.subtype) for one in transformations))
 
 

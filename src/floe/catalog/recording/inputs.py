@@ -19,21 +19,20 @@ Tagged = tuple[int, str]
 
 def record_inputs(recording: Recording) -> None:
     """Write the inputs of runs. A version that is unknown here is noted as EXTERNAL."""
-    read: set[tuple[int, int, str]] = set()
+    read: set[tuple[str, int, str]] = set()
     tagged: dict[Tagged, tuple[date | None, datetime]] = {}
     for claim in recording.claims:
         if claim.run is None:
             continue
-        run_id = recording.runs[claim.run.run_uuid]
         for dataset in claim.datasets:
             if dataset.reads:
                 number = recording.dataset_id(dataset.namespace, dataset.name)
                 tag = dataset.version.tag or NO_VERSION
-                read.add((run_id, number, tag))
+                read.add((claim.run.run_uuid, number, tag))
                 if tag:
                     _remember(tagged, (number, tag), dataset.version.business_date, claim.at)
     numbers = _version_numbers(recording, tagged) if tagged else {}
-    rows = [(run_id, number, tag, numbers.get((number, tag))) for run_id, number, tag in read]
+    rows = [(run, number, tag, numbers.get((number, tag))) for run, number, tag in read]
     recording.merge(INPUTS, sorted(rows, key=lambda row: row[:3]))
 
 

@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from floe.catalog.stores.merging import Assign, Merge, earliest, latest, preferred
+from floe.catalog.stores.merging import (
+    Assign,
+    Merge,
+    Through,
+    Unless,
+    earliest,
+    latest,
+    preferred,
+)
 
 EVENTS = Merge(
     "run_event",
@@ -26,6 +34,8 @@ DATASETS = Merge(
     ("namespace", "name", "full_name", "status", "needs_validation", "created_by", "created_at"),
     key=("full_name",),
     returning=("full_name", "dataset_id"),
+    # Another name of a dataset that is there already.
+    unless=Unless("dataset_alias", ("namespace", "name")),
 )
 
 # A run's status follows from all its events together: completed wins over failed, failed over
@@ -136,6 +146,7 @@ INPUTS = Merge(
     "run_input",
     ("run_id", "dataset_id", "version_tag", "dataset_version_id"),
     key=("run_id", "dataset_id", "version_tag"),
+    through=Through("process_run", "run_uuid"),
 )
 
 VERSIONS = Merge(

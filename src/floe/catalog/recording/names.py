@@ -57,11 +57,12 @@ def _learn_processes(recording: Recording, made: Answer) -> None:
 
 
 class _Asked(NamedTuple):
-    """Names without a number, and the two places where they may have one."""
+    """Names without a number, the two places where they may have one, and those made now."""
 
     by_full_name: dict[str, list[tuple[str, str]]]
     datasets: Answer
     aliases: Answer
+    made: Answer
 
 
 def _ask_datasets(recording: Recording, names: set[tuple[str, str]]) -> _Asked | None:
@@ -76,6 +77,7 @@ def _ask_datasets(recording: Recording, names: set[tuple[str, str]]) -> _Asked |
         by_full_name,
         recording.find(DATASET_NUMBERS, list(by_full_name)),
         recording.find(ALIASES, {name[0] for name in missing}, {name[1] for name in missing}),
+        _make(recording, by_full_name),
     )
 
 
@@ -88,23 +90,21 @@ def _learn_datasets(recording: Recording, asked: _Asked | None) -> None:
     for namespace, name, number in asked.aliases.fetchall():
         if (namespace, name) in wanted:
             known.put((namespace, name), number)
-    new = sorted(full for full, same in by_full_name.items() if same[0] not in known)
-    if new:
-        _make(recording, by_full_name, new)
-
-
-def _make(
-    recording: Recording, by_full_name: dict[str, list[tuple[str, str]]], new: list[str]
-) -> None:
-    rows = [
-        (*by_full_name[full_name][0], full_name, ACTIVE, "N", OBSERVED_BY, recording.written_now)
-        for full_name in new
-    ]
-    made = recording.merge_returning(DATASETS, rows).fetchall()
-    if len(made) < len(new):
-        made = recording.find(DATASET_NUMBERS, new).fetchall()
+    made = asked.made.fetchall()
     _learn(recording, by_full_name, made)
     recording.reworded |= {number for _, number in made}
+    # Another writer made some while this one asked.
+    late = [full for full, same in by_full_name.items() if same[0] not in known]
+    if late:
+        _learn(recording, by_full_name, recording.find(DATASET_NUMBERS, late).fetchall())
+
+
+def _make(recording: Recording, by_full_name: dict[str, list[tuple[str, str]]]) -> Answer:
+    rows = [
+        (*by_full_name[full_name][0], full_name, ACTIVE, "N", OBSERVED_BY, recording.written_now)
+        for full_name in sorted(by_full_name)
+    ]
+    return recording.merge_returning(DATASETS, rows)
 
 
 def _learn(

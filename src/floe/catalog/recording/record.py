@@ -13,7 +13,7 @@ from floe.catalog.recording.memory import Memory
 from floe.catalog.recording.merges import EVENTS
 from floe.catalog.recording.names import resolve_names
 from floe.catalog.recording.observed import record_facets, show_facets
-from floe.catalog.recording.runs import number_runs, record_runs
+from floe.catalog.recording.runs import record_runs
 from floe.catalog.recording.scope import CHANGE_COLUMNS, Recording
 from floe.catalog.recording.sightings import record_columns, record_edges, record_schemas
 from floe.catalog.recording.symlinks import link_names
@@ -54,7 +54,10 @@ class Recorder:
             self._connection = None
 
     def record(self, connection: Connection, claims: Sequence[EventClaim], now: datetime) -> None:
-        """Write a group of claims. The caller commits, and then says so to the memory."""
+        """Write a group of claims. The caller commits, and then says so to the memory.
+
+        Where the store can, the commit went out with the last statement, and is there by then.
+        """
         by_hash = {claim.hash: claim for claim in claims}
         link_names(connection, self._store, self.memory, claims)
         recording = Recording(connection, self._merging, self.memory, now, list(by_hash.values()))
@@ -77,13 +80,12 @@ def _record_all(recording: Recording) -> None:
     """
     kept = _record_events(recording)
     resolve_names(recording)
-    runs = record_runs(recording)
+    record_runs(recording)
     record_edges(recording)
     record_schemas(recording)
     record_columns(recording)
     facets = record_facets(recording)
     rules = ask_rules(recording)
-    number_runs(recording, runs)
     record_inputs(recording)
     record_versions(recording, rules)
     show_facets(recording, facets)
@@ -123,6 +125,6 @@ def _record_failures(recording: Recording, new: set[str]) -> None:
         recording.change(
             "RUN_FAILED",
             process_id=recording.process_id(claim),
-            run_id=recording.runs[claim.run.run_uuid],
+            run_id=recording.run_id(claim.run.run_uuid),
             business_date=claim.run.business_date,
         )

@@ -1,24 +1,18 @@
 """Runs: each event of a run adds to what is known of it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from floe.catalog.recording.claims import EventClaim, RunClaim, Seen
 from floe.catalog.recording.merges import RUNS
 from floe.catalog.recording.scope import Recording
 from floe.catalog.runs import CANCELLED, FAILED, STARTED, SUCCESS
-from floe.catalog.stores.merging import Answer, Row
+from floe.catalog.stores.merging import Row
 
 
-def record_runs(recording: Recording) -> list[Answer]:
+def record_runs(recording: Recording) -> None:
     """Write the runs of events; a run with several events here is merged one after the other."""
-    return [recording.merge_returning(RUNS, wave) for wave in _waves(recording)]
-
-
-def number_runs(recording: Recording, answers: Iterable[Answer]) -> None:
-    """Learn the numbers of the runs that were written."""
-    for answer in answers:
-        for run_uuid, run_id in answer.fetchall():
-            recording.runs[str(run_uuid)] = run_id
+    for wave in _waves(recording):
+        recording.written_runs.append(recording.merge_returning(RUNS, wave))
 
 
 def _waves(recording: Recording) -> Iterator[list[Row]]:

@@ -32,7 +32,7 @@ class Recording:
     memory: Memory
     now: datetime
     claims: Sequence[EventClaim] = ()
-    runs: dict[str, int] = field(default_factory=dict)
+    written_runs: list[Answer] = field(default_factory=list)
     # Versions that were made here, by dataset and run.
     versions: dict[tuple[int, str], int] = field(default_factory=dict)
     changes: list[Row] = field(default_factory=list)
@@ -41,6 +41,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         self.written_now = self.merging.moment(self.now)
+        self._runs: dict[str, int] = {}
 
     def merge(self, merge: Merge, rows: Sequence[Row]) -> None:
         self.merging.merge(self.connection, merge, rows)
@@ -67,6 +68,14 @@ class Recording:
         number = self.memory.processes.get(claim.process_key or "")
         assert number is not None
         return number
+
+    def run_id(self, run_uuid: str) -> int:
+        """The number of a run that was written here."""
+        # Most groups never ask, and so never wait for the answer.
+        while self.written_runs:
+            for found, number in self.written_runs.pop().fetchall():
+                self._runs[str(found)] = number
+        return self._runs[run_uuid]
 
     def dataset_id(self, namespace: str, name: str) -> int:
         number = self.memory.datasets.get((namespace, name))

@@ -126,19 +126,31 @@ def _zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
+def _date_in(zone: str, one: Announced) -> date:
+    return (one.nominal_at or one.at).astimezone(_zone(zone)).date()
+
+
 class _Shelf:
     """The versions of the datasets and dates in question, as they are and as they shall be."""
 
     def __init__(self, recording: Recording, announced: Sequence[Announced], rules: Answer) -> None:
         self._recording = recording
+        self._by_date: defaultdict[tuple[int, date], list[Stored]] = defaultdict(list)
+        self._by_run: dict[tuple[int, str], Stored] = {}
+        self._by_tag: dict[tuple[int, str], Stored] = {}
+        # Which dates are in question the rules decide, and nearly always it is that of UTC: so
+        # its versions are asked for along with the rules.
+        likely = {one.business_date or _date_in("UTC", one) for one in announced}
+        answers = self._ask(announced, likely)
         self._rules = {
             number: (zone, validate == "Y") for number, zone, validate in rules.fetchall()
         }
         self._dates = {id(one): self._date_of(one) for one in announced}
-        self._by_date: defaultdict[tuple[int, date], list[Stored]] = defaultdict(list)
-        self._by_run: dict[tuple[int, str], Stored] = {}
-        self._by_tag: dict[tuple[int, str], Stored] = {}
-        self._read(announced)
+        if unlikely := set(self._dates.values()) - likely:
+            answers.append(self._ask_dates(announced, unlikely))
+        for answer in answers:
+            for row in answer.fetchall():
+                self._shelve(self._stored(row))
 
     def put(self, announced: Sequence[Announced]) -> None:
         """Store what is announced, and settle which version of each date is READY."""
@@ -152,7 +164,7 @@ class _Shelf:
                 new.append((one, self._place(one)))
             elif known.state == EXTERNAL:
                 confirmed.append((one, self._confirm(one, known)))
-        changed = self._settle()
+        changed = self._settle(announced)
         self._insert(new)
         self._rewrite(confirmed)
         self._recording.merging.assign(
@@ -164,25 +176,23 @@ class _Shelf:
 
     def _date_of(self, one: Announced) -> date:
         """The business date: as said, as the schedule has it, or as the clock there had it."""
-        if one.business_date is not None:
-            return one.business_date
-        zone = _zone(self._rules[one.dataset_id][0] or "UTC")
-        return (one.nominal_at or one.at).astimezone(zone).date()
+        return one.business_date or _date_in(self._rules[one.dataset_id][0] or "UTC", one)
 
-    def _read(self, announced: Sequence[Announced]) -> None:
+    def _ask(self, announced: Sequence[Announced], days: set[date]) -> list[Answer]:
         recording = self._recording
-        numbers = {one.dataset_id for one in announced}
-        days = {recording.day(day) for day in self._dates.values()}
         answers = [
-            recording.find(OF_DATE, numbers, days),
+            self._ask_dates(announced, days),
             recording.find(OF_RUN, {one.run_uuid for one in announced}),
         ]
         tags = {one.claim.tag for one in announced if one.claim.tag}
         if tags:
+            numbers = {one.dataset_id for one in announced}
             answers.append(recording.find(OF_TAG, numbers, tags))
-        for answer in answers:
-            for row in answer.fetchall():
-                self._shelve(self._stored(row))
+        return answers
+
+    def _ask_dates(self, announced: Sequence[Announced], days: set[date]) -> Answer:
+        recording, numbers = self._recording, {one.dataset_id for one in announced}
+        return recording.find(OF_DATE, numbers, {recording.day(day) for day in days})
 
     def _stored(self, row: Row) -> Stored:
         version_id, dataset_id, tag, day, seq, state, at, run_uuid = row
@@ -236,10 +246,12 @@ class _Shelf:
             neighbours.append(known)
         return known
 
-    def _settle(self) -> list[Stored]:
+    def _settle(self, announced: Sequence[Announced]) -> list[Stored]:
         """Let the newest version of each date be READY; return those that change."""
         changed = []
-        for versions in self._by_date.values():
+        # Of other dates not all versions are known here.
+        dates = {(one.dataset_id, self._dates[id(one)]) for one in announced}
+        for versions in (self._by_date[one] for one in sorted(dates)):
             live = [stored for stored in versions if stored.state in LIVE]
             newest = max(live, key=lambda stored: stored.age, default=None)
             for stored in live:
@@ -281,7 +293,7 @@ class _Shelf:
                     kind,
                     dataset_id=stored.dataset_id,
                     version_id=stored.version_id,
-                    run_id=recording.runs.get(one.run_uuid),
+                    run_id=recording.run_id(one.run_uuid),
                     business_date=stored.business_date,
                 )
         recording.merge(DATASET_EVENTS, rows)

@@ -1,8 +1,9 @@
 """Several writes and questions in one statement of PostgreSQL.
 
 A statement costs the driver and the server more than the few rows of one event. So writes to
-different tables wait here, and go out together when an answer is needed: each becomes a part of
-one WITH, and the rows that they return come back under the number of their part.
+different tables wait here, and go out together as one: each becomes a part of one WITH, and the
+rows that they return come back under the number of their part. Statements follow each other
+without waiting, until an answer is needed.
 """
 
 from collections.abc import Sequence
@@ -37,9 +38,17 @@ class Answer:
 
     def fetchall(self) -> list[Row]:
         if self.rows is None:
-            self._bundle.send()
+            self._bundle.collect()
         assert self.rows is not None
         return self.rows
+
+
+class _Sent(NamedTuple):
+    """A statement that is on its way, and what it will answer."""
+
+    cursor: RawCursor[Row]
+    parts: tuple[Part, ...]
+    answers: list[Answer]
 
 
 class Bundle:
@@ -50,6 +59,7 @@ class Bundle:
         self._parts: list[Part] = []
         self._values: list[Any] = []
         self._answers: list[Answer] = []
+        self._sent: list[_Sent] = []
 
     def add(self, part: Part, values: Sequence[Any]) -> Answer:
         """Let a part wait.
@@ -57,8 +67,8 @@ class Bundle:
         The parts of a statement do not see what the others write, and may not write one row
         twice. So whatever touches a table that is written to goes into the next statement.
         """
-        touched = part.table or part.reads
-        if any(waiting.table == touched for waiting in self._parts if waiting.table):
+        touched = (part.table, part.reads)
+        if any(waiting.table in touched for waiting in self._parts if waiting.table):
             self.send()
         answer = Answer(self)
         self._parts.append(part)
@@ -67,17 +77,24 @@ class Bundle:
         return answer
 
     def send(self) -> None:
-        """Send all that waits, and hand every answer its rows."""
+        """Send all that waits."""
         if not self._parts:
             return
         parts, values, answers = tuple(self._parts), self._values, self._answers
         self._parts, self._values, self._answers = [], [], []
         cursor = RawCursor(self._driver)
         cursor.execute(_statement(parts), values, prepare=True)
-        for answer in answers:
-            answer.rows = []
-        if any(part.returning for part in parts):
-            _hand_out(parts, answers, cursor.fetchall())
+        self._sent.append(_Sent(cursor, parts, answers))
+
+    def collect(self) -> None:
+        """Send all that waits, and hand every answer its rows."""
+        self.send()
+        sent, self._sent = self._sent, []
+        for cursor, parts, answers in sent:
+            for answer in answers:
+                answer.rows = []
+            if any(part.returning for part in parts):
+                _hand_out(parts, answers, cursor.fetchall())
 
 
 def _hand_out(parts: Sequence[Part], answers: Sequence[Answer], rows: Sequence[Row]) -> None:

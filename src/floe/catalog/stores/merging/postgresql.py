@@ -6,6 +6,9 @@ from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 
+from psycopg import RawCursor
+from psycopg.errors import InFailedSqlTransaction
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
@@ -14,7 +17,13 @@ from floe.catalog.stores.merging.bundle import Bundle, Part
 from floe.catalog.stores.merging.rules import Answer, Assign, Fetched, Lookup, Merge, Row
 from floe.catalog.tables import Table
 
-LOCK_LOG = Part("SELECT last_position FROM change_head WHERE head_id = 1 FOR UPDATE", "")
+# It returns something, because a question whose answer nobody reads is never asked.
+LOCK_LOG = Part(
+    "SELECT last_position FROM change_head WHERE head_id = 1 FOR UPDATE",
+    "",
+    ("last_position",),
+    (True,),
+)
 
 
 class PostgresqlMerging:
@@ -37,21 +46,24 @@ class PostgresqlMerging:
 
     @contextmanager
     def together(self, connection: Connection) -> Iterator[None]:
-        bundle = self._bundle = Bundle(_driver(connection))
-        try:
-            yield
-            bundle.send()
-        finally:
-            self._bundle = None
+        driver = _driver(connection)
+        begun = driver.info.transaction_status != TransactionStatus.IDLE
+        with driver.pipeline() if begun else _own_transaction(driver):
+            bundle = self._bundle = Bundle(driver)
+            try:
+                yield
+                bundle.send()
+            finally:
+                self._bundle = None
 
     def merge(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> None:
         if rows:
-            self._add(_insert(merge), _arrays(merge.table, merge.columns, rows))
+            self._add(_insert(merge), _merged(merge, rows))
 
     def merge_returning(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> Answer:
         if not rows:
             return Fetched([])
-        return self._add(_insert(merge), _arrays(merge.table, merge.columns, rows))
+        return self._add(_insert(merge), _merged(merge, rows))
 
     def assign(
         self, connection: Connection, assign: Assign, rows: Sequence[tuple[int, Any]]
@@ -69,8 +81,7 @@ class PostgresqlMerging:
         )
 
     def lock_log(self, connection: Connection) -> None:
-        """Wait for the lock alone: a statement sees what was committed when it began."""
-        self._sent().send()
+        """End a statement with the lock: the next one sees what was committed when it began."""
         self._sent().add(LOCK_LOG, ())
         self._sent().send()
 
@@ -89,8 +100,36 @@ class PostgresqlMerging:
         return self._bundle
 
 
+@contextmanager
+def _own_transaction(driver: Any) -> Iterator[None]:
+    """Let BEGIN and COMMIT travel with the statements between them.
+
+    The driver would send each by itself and wait for it.
+    """
+    driver.autocommit = True
+    with driver.pipeline():
+        RawCursor(driver).execute("BEGIN")
+        yield
+        ending = RawCursor(driver).execute("COMMIT")
+    # A transaction that failed ends with ROLLBACK, and without an error.
+    if ending.statusmessage != "COMMIT":
+        raise InFailedSqlTransaction
+    driver.autocommit = False
+
+
 def _driver(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
+
+
+def _merged(merge: Merge, rows: Sequence[Row]) -> list[Any]:
+    if merge.through is None:
+        return _arrays(merge.table, merge.columns, rows)
+    first, *others = zip(*rows, strict=True)
+    named = [
+        _array(merge.table, name, values)
+        for name, values in zip(merge.columns[1:], others, strict=True)
+    ]
+    return [_array(merge.through.table, merge.through.by, first), *named]
 
 
 def _arrays(table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> list[Any]:
@@ -107,11 +146,29 @@ def _array(table: str, column: str, values: Sequence[Any]) -> Any:
 
 @cache
 def _insert(merge: Merge) -> Part:
-    sql = (
-        f"INSERT INTO {merge.table} ({', '.join(merge.columns)}) "  # noqa: S608
-        f"SELECT * FROM unnest({_marks(merge.table, merge.columns)}){merge.on_conflict()}"
+    columns, through = ", ".join(merge.columns), merge.through
+    if through is not None:
+        given = ", ".join((through.by, *merge.columns[1:]))
+        marks = ", ".join(
+            (_marks(through.table, (through.by,)), _marks(merge.table, merge.columns[1:]))
+        )
+        rows = (
+            f"unnest({marks}) AS given ({given}) "  # noqa: S608
+            f"JOIN (SELECT {through.by}, {merge.columns[0]} FROM {through.table}) AS numbered "
+            f"USING ({through.by})"
+        )
+    else:
+        rows = f"unnest({_marks(merge.table, merge.columns)}) AS given ({columns})"
+        if merge.unless is not None:
+            rows += f" WHERE {merge.unless.condition({n: f'given.{n}' for n in merge.columns})}"
+    return Part(
+        f"INSERT INTO {merge.table} ({columns}) "  # noqa: S608
+        f"SELECT {columns} FROM {rows}{merge.on_conflict()}",
+        merge.table,
+        merge.returning,
+        _numbers(merge.table, merge.returning),
+        reads=through.table if through else "",
     )
-    return Part(sql, merge.table, merge.returning, _numbers(merge.table, merge.returning))
 
 
 @cache

@@ -1,6 +1,6 @@
 """How rows of many writers become one: rules that do not ask which of them came first."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -12,12 +12,35 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
+class Through:
+    """A table that has the number of what rows name otherwise."""
+
+    table: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Unless:
+    """A table of which some columns must not have the values of a row."""
+
+    table: str
+    columns: tuple[str, ...]
+
+    def condition(self, given: Mapping[str, str]) -> str:
+        """What has to hold for a row, of whose values the names are given."""
+        same = " AND ".join(f"{self.table}.{name} = {given[name]}" for name in self.columns)
+        return f"NOT EXISTS (SELECT 1 FROM {self.table} WHERE {same})"  # noqa: S608
+
+
+@dataclass(frozen=True)
 class Merge:
     """An insert that joins what is there already.
 
     `update` gives each column that may change its new value, `{old}` and `{new}` standing for the
     row that is there and the one that comes; `when` says whether anything would change at all.
-    The SQL in them is what every store understands.
+    The SQL in them is what every store understands. With `through` the first column is a number
+    that the store finds by what rows have in its place. With `unless` a row is left out when its
+    values are those of a row there.
     """
 
     table: str
@@ -26,6 +49,8 @@ class Merge:
     update: tuple[tuple[str, str], ...] = ()
     when: str = ""
     returning: tuple[str, ...] = ()
+    through: Through | None = None
+    unless: Unless | None = None
 
     def on_conflict(self) -> str:
         """The end of an INSERT: what to do with a row that is there already."""
@@ -77,7 +102,10 @@ class Merging(Protocol):
         """A date as the driver gives it."""
 
     def together(self, connection: Connection) -> AbstractContextManager[object]:
-        """Send what follows without waiting for each answer, where the driver can."""
+        """Send what follows without waiting for each answer, where the driver can.
+
+        It may commit at its end, unless the transaction was begun before.
+        """
 
     def find(self, connection: Connection, lookup: Lookup, *values: Collection[Any]) -> "Answer":
         """Ask for rows; the answer is fetched when it is needed."""

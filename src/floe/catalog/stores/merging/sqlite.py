@@ -17,12 +17,16 @@ TAKE_POSITIONS = (
 )
 
 
+LENGTH_OF_MOMENT = len("2026-09-01 06:30:00.000000")
+
+
 class SqliteMerging:
     """Writes rows whose values are as sqlite3 takes them."""
 
     def moment(self, value: datetime) -> str:
         """A time as SQLAlchemy stores it, so that both read the same."""
-        return value.strftime("%Y-%m-%d %H:%M:%S.%f")
+        # Without its zone, which is always UTC. Several times faster than strftime.
+        return value.isoformat(" ", "microseconds")[:LENGTH_OF_MOMENT]
 
     def day(self, value: date) -> str:
         return value.isoformat()
@@ -81,9 +85,18 @@ def _cursor(connection: Connection) -> Any:
 
 @cache
 def _insert(merge: Merge) -> str:
-    marks = ", ".join("?" * len(merge.columns))
+    marks = ["?"] * len(merge.columns)
+    if merge.through is not None:
+        found = f"SELECT {merge.columns[0]} FROM {merge.through.table}"  # noqa: S608
+        marks[0] = f"({found} WHERE {merge.through.by} = ?)"
     columns = ", ".join(merge.columns)
-    return f"INSERT INTO {merge.table} ({columns}) VALUES ({marks}){merge.on_conflict()}"  # noqa: S608
+    if merge.unless is not None:
+        given = {name: f"?{place}" for place, name in enumerate(merge.columns, 1)}
+        return (
+            f"INSERT INTO {merge.table} ({columns}) SELECT {', '.join(given.values())} "
+            f"WHERE {merge.unless.condition(given)}{merge.on_conflict()}"
+        )
+    return f"INSERT INTO {merge.table} ({columns}) VALUES ({', '.join(marks)}){merge.on_conflict()}"  # noqa: S608
 
 
 @cache
