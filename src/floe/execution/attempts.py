@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from floe import clock
 from floe.catalog.schemas import Column
-from floe.errors import FloeError
 from floe.execution.cancelling import Cancellation
 from floe.execution.engines.contract import InPlace, StepRecord, Work
 from floe.execution.engines.registry import engine_named
@@ -185,7 +184,7 @@ class Attempt:
             for draft in drafts.values():
                 with suppress(Exception):
                     abandon_draft(self._workspace, spark, draft, reason)
-            if cancellation.error is not None and not isinstance(error, FloeError):
+            if cancellation.error is not None and error is not cancellation.error:
                 # What Spark or a command says of its end is not the reason of it.
                 raise cancellation.error from error
             raise

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from floe.execution.engines.calling import WrongFunctionError, by_alias, call
 from floe.execution.engines.contract import Outputs, Work
-from floe.execution.engines.pyspark import WrongFunctionError, by_alias, call
 from floe.spec import DatasetSpec
 
 if TYPE_CHECKING:

@@ -1,0 +1,76 @@
+"""Named views of a process: later ones see earlier ones, and the sub-step graph is kept."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from floe import clock
+from floe.execution.engines.calling import call_for_frame
+from floe.execution.engines.contract import Outputs, StepRecord, Work
+from floe.execution.spark.queries import query
+from floe.execution.sql_tables import tables_in
+from floe.spec.processes import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def run_steps(work: Work) -> Outputs:
+    """Build each step on the inputs and the steps before it."""
+    seen: dict[str, DataFrame] = dict(work.frames)
+    last = work.spec.steps[-1].name
+    readers = _readers(work)
+    for step in work.spec.steps:
+        record = StepRecord(step.name, depends_on=_names_in(work, step, seen))
+        work.steps.append(record)
+        frame = _build(work, step, seen)
+        if step.cache:
+            frame = frame.cache()
+            record.rows = frame.count()
+        elif step.name != last:
+            frame = _counted(frame, record)
+        if readers[step.name] > 1:
+            frame = _as_view(work, step.name, frame)
+        seen[step.name] = frame
+        record.ended_at = clock.now()
+        work.log.say(f"step {step.name}: built on {', '.join(record.depends_on) or 'nothing'}")
+    names = {alias: alias if alias in seen else last for alias in work.spec.outputs}
+    return {alias: seen[name] for alias, name in names.items()}
+
+
+def _readers(work: Work) -> Counter[str]:
+    """Count how many later steps may read each step."""
+    known = [step.name for step in work.spec.steps]
+    return Counter(name for step in work.spec.steps for name in _names_in(work, step, known))
+
+
+def _as_view(work: Work, name: str, frame: "DataFrame") -> "DataFrame":
+    """Let the server keep a step that several read: sent along each time, it would multiply."""
+    frame.createOrReplaceTempView(f"floe_step_{name}")
+    return work.spark.table(f"floe_step_{name}")
+
+
+def _build(work: Work, step: Step, seen: Mapping[str, "DataFrame"]) -> "DataFrame":
+    if step.sql is not None:
+        text = work.workspace.site.read_text(step.sql)
+        counters = [record.counter for record in work.steps if record.counter is not None]
+        return query(work.spark, text, work.bound, seen, counters)
+    assert step.function is not None
+    return call_for_frame(work, step.function, seen)
+
+
+def _counted(frame: "DataFrame", record: StepRecord) -> "DataFrame":
+    """Let the rows be counted while they pass, which costs no scan of its own."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.connect.observation import Observation
+
+    record.counter = Observation(f"floe_step_{record.name}")
+    return frame.observe(record.counter, F.count(F.lit(1)).alias("rows"))
+
+
+def _names_in(work: Work, step: Step, seen: Iterable[str]) -> list[str]:
+    """Return what a step stands on: the tables its SQL names, or all that a function may take."""
+    if step.sql is None:
+        return [name for name in seen if name != step.name]
+    named = tables_in(work.workspace.site.read_text(step.sql))
+    return [name for name in seen if name.lower() in named]

@@ -1,0 +1,327 @@
+"""A process runs: it reads versions, writes one, and leaves the rest alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floe.catalog.runs import describe_inputs, describe_steps, get_run, list_runs
+from floe.execution.failures import ProcessFailedError
+from floe.execution.planning import InputsMissingError, UnknownParameterError
+from floe.execution.receiving import receive_for
+from floe.execution.versions.contracts import ContractBrokenError
+from floe.execution.versions.drafts import VersionRejectedError
+from tests.execution.workshop import (
+    MONDAY,
+    TOTAL_SQL,
+    TOTALS,
+    TRADES,
+    TUESDAY,
+    WEDNESDAY,
+    OpenShop,
+    Workshop,
+)
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+def receive(shop: OpenShop, day: Any = TUESDAY) -> Any:
+    processes = shop.workspace.site.spec.processes.values()
+    return receive_for(shop.workspace, shop.sparks, processes, day)
+
+
+def test_a_run_makes_a_version_that_can_be_read(shop: Workshop) -> None:
+    with shop.open() as project:
+        receive(project)
+        result = project.run("totals")
+        (output,) = result.outputs
+        assert (output.dataset, output.tag, output.rows) == ("risk.totals", "2026-09-01.1", 1)
+        assert project.rows("risk.totals", "2026-09-01.1") == [(2, 15.5)]
+        assert project.main("risk.totals") == [(2, 15.5)]
+
+
+def test_a_run_is_in_the_catalog_with_what_it_read_its_steps_and_its_log(shop: Workshop) -> None:
+    with shop.open() as project:
+        receive(project)
+        result = project.run("totals")
+        with project.workspace.catalog.reading() as session:
+            run = get_run(session, result.run_id)
+            assert (run.status, run.business_date) == ("SUCCESS", TUESDAY)
+            (read,) = describe_inputs(session, run.run_id)
+            assert (read.full_name, read.version_tag) == ("lake/raw.trades", "2026-09-01.1")
+            steps = {step.step_name: step for step in describe_steps(session, run.run_id)}
+            assert list(steps) == ["write totals", "check totals", "publish totals"]
+            assert steps["write totals"].row_count == 1
+            facets: Any = run.facets_json
+            assert facets["floe"]["rowsIn"] == 2
+            assert run.log_location is not None
+        log = project.workspace.site.root / run.log_location
+        assert "version 2026-09-01.1 is ready" in log.read_text()
+
+
+def test_a_second_run_makes_the_next_version_and_supersedes_the_first(shop: Workshop) -> None:
+    with shop.open() as project:
+        receive(project)
+        project.run("totals")
+        project.run("totals")
+        assert project.states("risk.totals") == {
+            "2026-09-01.1": "SUPERSEDED",
+            "2026-09-01.2": "READY",
+        }
+
+
+def test_the_same_run_id_twice_writes_once(shop: Workshop) -> None:
+    run_id = "11111111-2222-4333-8444-555555555555"
+    with shop.open() as project:
+        receive(project)
+        project.run("totals", how={"run_id": run_id})
+        again = project.run("totals", how={"run_id": run_id})
+        assert again.repeated
+        assert list(project.states("risk.totals")) == ["2026-09-01.1"]
+
+
+def test_a_rerun_for_an_older_date_leaves_the_stable_name_where_it_was(shop: Workshop) -> None:
+    shop.deliver(MONDAY, (1, 1.0))
+    with shop.open() as project:
+        for day in (MONDAY, TUESDAY):
+            receive(project, day)
+            project.run("totals", day)
+        project.run("totals", MONDAY)
+        assert project.main("risk.totals") == [(2, 15.5)]
+        assert project.rows("risk.totals", "2026-08-31.2") == [(1, 1.0)]
+        assert project.rows("risk.totals", "2026-08-31.1") == [(1, 1.0)]
+
+
+def test_a_run_can_read_the_very_versions_of_another(shop: Workshop) -> None:
+    with shop.open() as project:
+        receive(project)
+        first = project.run("totals")
+        shop.deliver(TUESDAY, (1, 10.0), (2, 5.5), (3, 100.0))
+        # The files that the first version listed are gone, so it is kept as a copy.
+    with shop.open() as project:
+        receive(project)
+        assert project.states("raw.trades")["2026-09-01.2"] == "READY"
+        with pytest.raises(Exception, match=r"2026-09-01\.1 of 'raw\.trades' cannot be read"):
+            project.run("totals", as_run=first.run_id)
+
+
+def test_missing_inputs_are_named_with_whose_they_are(shop: Workshop) -> None:
+    with shop.open() as project, pytest.raises(InputsMissingError) as caught:
+        project.run("totals", WEDNESDAY)
+    assert str(caught.value) == (
+        "'totals' cannot run for 2026-09-02: 'raw.trades' has no READY version for 2026-09-02 "
+        "(delivered by others)."
+    )
+
+
+def test_an_unchanged_delivery_keeps_its_version(shop: Workshop) -> None:
+    with shop.open() as project:
+        (first,) = receive(project)
+        (second,) = receive(project)
+        assert (first.new, second.new) == (True, False)
+        assert list(project.states("raw.trades")) == ["2026-09-01.1"]
+
+
+def test_parameters_are_bound_and_checked(shop: Workshop) -> None:
+    shop.declare(
+        {"raw.trades": TRADES, "risk.big": TRADES | {"format": "iceberg", "location": None}},
+        {"big": {"inputs": {"trades": "raw.trades"}, "outputs": {"big": "risk.big"},
+                 "sql": "select * from trades where amount > :least", "params": {"least": 7}}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        project.run("big")
+        assert project.rows("risk.big", "2026-09-01.1") == [(1, 10.0)]
+        project.run("big", params={"least": "3"})
+        assert len(project.rows("risk.big", "2026-09-01.2")) == 2
+        with pytest.raises(UnknownParameterError, match="Did you mean 'least'"):
+            project.run("big", params={"leats": "3"})
+
+
+def test_a_failed_check_rejects_the_version_and_leaves_readers_where_they_were(
+    shop: Workshop,
+) -> None:
+    checked = TOTALS | {"checks": [{"kind": "range", "column": "amount", "max": 100}]}
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": checked},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "sql": TOTAL_SQL}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        project.run("totals")
+        shop.deliver(TUESDAY, (1, 1000.0))
+        receive(project)
+        with pytest.raises(VersionRejectedError, match="range_amount: 1 row violates it"):
+            project.run("totals")
+        assert project.states("risk.totals") == {
+            "2026-09-01.1": "READY",
+            "2026-09-01.2": "REJECTED",
+        }
+        assert project.main("risk.totals") == [(2, 15.5)]
+
+
+def test_an_output_that_breaks_its_schema_is_rejected_with_the_difference(shop: Workshop) -> None:
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": TOTALS},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "sql": "select 'many' as trades from trades"}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        with pytest.raises(ContractBrokenError) as caught:
+            project.run("totals")
+        assert caught.value.problems == (
+            "column 'trades' is string instead of bigint",
+            "column 'amount' (double) is missing",
+        )
+        assert project.states("risk.totals") == {"2026-09-01.1": "REJECTED"}
+
+
+def test_bad_sql_fails_at_once_and_is_not_tried_again(shop: Workshop) -> None:
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": TOTALS},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "sql": "select nothing from trades"}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        with pytest.raises(ProcessFailedError, match="UNRESOLVED_COLUMN"):
+            project.run("totals")
+        assert project.states("risk.totals") == {"2026-09-01.1": "ABANDONED"}
+        with project.workspace.catalog.reading() as session:
+            (run,) = list_runs(session)
+            facets: Any = run.facets_json
+            assert (run.status, facets["floe"]["attempts"]) == ("FAILED", 1)
+
+
+def test_steps_are_views_of_each_other_and_their_rows_are_counted(shop: Workshop) -> None:
+    steps = [
+        {"name": "large", "sql": "select * from trades where amount > 6"},
+        {"name": "totals", "sql": "select count(*) as trades, sum(amount) as amount from large"},
+    ]
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": TOTALS},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "steps": steps}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        result = project.run("totals")
+        assert project.rows("risk.totals", "2026-09-01.1") == [(1, 10.0)]
+        with project.workspace.catalog.reading() as session:
+            found = describe_steps(session, get_run(session, result.run_id).run_id)
+        graph = {step.step_name: (step.depends_on_json, step.row_count) for step in found}
+        assert graph["large"] == (["trades"], 1)
+        assert graph["totals"][0] == ["large"]
+
+
+def test_functions_of_frames_and_of_pandas_make_outputs(shop: Workshop) -> None:
+    shop.write(
+        "def spark_total(trades, least):\n"
+        "    return trades.where(trades.amount > least).selectExpr(\n"
+        "        'count(*) as trades', 'sum(amount) as amount')\n"
+        "def pandas_total(trades):\n"
+        "    import pandas as pd\n"
+        "    return pd.DataFrame({'trades': [len(trades)], 'amount': [trades.amount.sum()]})\n",
+        "shop_functions.py",
+    )
+    inputs = {"trades": "raw.trades"}
+    shop.declare(
+        {"raw.trades": TRADES, "risk.a": TOTALS, "risk.b": TOTALS},
+        {
+            "a": {"inputs": inputs, "outputs": {"a": "risk.a"}, "params": {"least": 6},
+                  "function": "shop_functions.spark_total"},
+            "b": {"inputs": inputs, "outputs": {"b": "risk.b"}, "engine": "python",
+                  "function": "shop_functions.pandas_total"},
+        },
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        project.run("a")
+        project.run("b")
+        assert project.rows("risk.a", "2026-09-01.1") == [(1, 10.0)]
+        assert project.rows("risk.b", "2026-09-01.1") == [(2, 15.5)]
+
+
+def test_a_command_gets_files_and_reports_what_it_wrote(shop: Workshop) -> None:
+    shop.write(
+        "import csv, json, os\n"
+        "run = json.load(open(os.environ['FLOE_RUN_FILE']))\n"
+        "assert run['params'] == {'factor': 2} and os.environ['FLOE_PARAM_FACTOR'] == '2'\n"
+        "rows = list(csv.DictReader(open(run['inputs']['trades']['files'][0])))\n"
+        "total = sum(float(row['amount']) for row in rows) * 2\n"
+        "target = os.environ['FLOE_OUTPUT_TOTALS'] + '/out.csv'\n"
+        "open(target, 'w').write(f'trades,amount\\n{len(rows)},{total}\\n')\n"
+        "report = {'outputs': {'totals': {'path': target, 'format': 'csv'}}}\n"
+        "json.dump(report, open(os.environ['FLOE_REPORT_FILE'], 'w'))\n"
+        "print('added up')\n",
+        "add_up.py",
+    )
+    totals = {
+        "schema": [{"name": "trades", "type": "bigint"}, {"name": "amount", "type": "double"}]
+    }
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": totals},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "command": ["python", "add_up.py"], "params": {"factor": 2}}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        result = project.run("totals")
+        assert project.rows("risk.totals", "2026-09-01.1") == [(2, 31.0)]
+        assert "added up" in Path(result.log).read_text()
+
+
+def test_a_command_that_fails_says_its_exit_code_and_its_last_words(shop: Workshop) -> None:
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": TOTALS},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "command": ["sh", "-c", "echo no disk left; exit 3"]}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        with pytest.raises(Exception, match=r"ended with exit code 3\.\n  no disk left"):
+            project.run("totals")
+        assert project.states("risk.totals") == {"2026-09-01.1": "ABANDONED"}
+
+
+def test_a_timeout_ends_the_command_and_all_that_it_started(shop: Workshop) -> None:
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": TOTALS},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "command": ["sh", "-c", "sleep 300"], "timeout": "2s",
+                    "retry": {"max_attempts": 1}}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        with pytest.raises(Exception, match="was stopped after 0:00:02, its timeout"):
+            project.run("totals")
+
+
+@pytest.mark.parametrize("mode", ["append", "merge", "overwrite_partition"])
+def test_write_modes_keep_what_they_promise(shop: Workshop, mode: str) -> None:
+    columns = [
+        {"name": "day", "type": "date"},
+        {"name": "id", "type": "bigint"},
+        {"name": "amount", "type": "double"},
+    ]
+    kept = {"schema": columns, "keys": ["day", "id"], "partition_column": "day"}
+    shop.declare(
+        {"raw.trades": TRADES, "risk.kept": kept},
+        {"keep": {"inputs": {"trades": "raw.trades"},
+                  "outputs": {"kept": {"dataset": "risk.kept", "write": mode}},
+                  "sql": "select :business_date as day, id, amount from trades"}},
+    )  # fmt: skip
+    shop.deliver(MONDAY, (1, 1.0))
+    with shop.open() as project:
+        for day in (MONDAY, TUESDAY, MONDAY):
+            receive(project, day)
+            project.run("keep", day)
+        monday = [(MONDAY, 1, 1.0)]
+        tuesday = [(TUESDAY, 1, 10.0), (TUESDAY, 2, 5.5)]
+        twice = monday if mode == "append" else []
+        assert project.main("risk.kept") == sorted([*monday, *twice, *tuesday])
+        if mode == "overwrite_partition":
+            assert project.rows("risk.kept", "2026-09-01.1") == tuesday
+            assert project.rows("risk.kept", "2026-08-31.2") == monday
