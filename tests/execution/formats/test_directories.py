@@ -63,8 +63,10 @@ def ids(site: Site, spark: "SparkSession", form: DirectoryFormat, place: Version
 def test_a_feed_is_one_file_and_its_manifest(site: Site, spark: "SparkSession") -> None:
     place = written(site, spark)
     folder = site.root / "out/2026-09-01/2026-09-01.1"
-    names = sorted(path.name for path in folder.iterdir() if path.suffix != ".crc")
-    assert names == ["large_exposures.csv", "manifest.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "large_exposures.csv",
+        "manifest.json",
+    ]
     data = folder / "large_exposures.csv"
     assert data.read_text() == "id\n0\n1\n2\n"
     assert json.loads((folder / "manifest.json").read_text()) == {

@@ -103,8 +103,9 @@ class DirectoryFormat:
             return place.details
         folder = known_folder(site, place)
         write_outer_manifest(site, place, folder, self.reading(place))
-        latest = point_latest(site, place, folder) if newest else None
-        return {**place.details, **(latest or {})}
+        if not newest or place.spec.feed is None:
+            return place.details
+        return {**place.details, **point_latest(site, place, folder)}
 
     def is_whole(self, site: Site, spark: "SparkSession", place: VersionPlace) -> bool:
         try:
@@ -121,11 +122,13 @@ class DirectoryFormat:
     def show(
         self, site: Site, spark: "SparkSession", place: VersionPlace
     ) -> Mapping[str, Any] | None:
-        latest = point_latest(site, place, known_folder(site, place))
-        return None if latest is None else {**place.details, **latest}
+        if place.spec.feed is None or place.details.get("delivered"):
+            return None
+        return {**place.details, **point_latest(site, place, known_folder(site, place))}
 
     def hide(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
-        withdraw_latest(site, place, known_folder(site, place))
+        if place.spec.feed is not None and not place.details.get("delivered"):
+            withdraw_latest(site, place, known_folder(site, place))
 
     def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
         # What others delivered is theirs to remove.

@@ -84,8 +84,7 @@ def _field(
         # Zeros are left alone: nobody can tell those that fill from those that count.
         filler = options.pad if options.pad not in " 0" else ""
         text = F.trim(text, F.lit(f" {filler}"))
-    null_value = options.null_value
-    return F.when(text != F.lit(null_value), text) if options.trim or null_value else text
+    return F.when(F.trim(text) != F.lit(options.null_value.strip()), text)
 
 
 def _padded(place: VersionPlace, column: Column, options: FixedWidthOptions) -> "SparkColumn":

@@ -22,11 +22,9 @@ class LatestOccupiedError(FloeError):
         )
 
 
-def point_latest(site: Site, place: VersionPlace, folder: Path) -> Mapping[str, Any] | None:
-    """Let the stable location of a feed lead to this version; None when it has none."""
-    if place.spec.feed is None:
-        return None
-    link = stable_path(site, place, place.spec.feed.latest)
+def point_latest(site: Site, place: VersionPlace, folder: Path) -> Mapping[str, Any]:
+    """Let the stable location of a feed lead to this version."""
+    link = _link(site, place)
     if link.exists() and not link.is_symlink():
         raise LatestOccupiedError(place.dataset, link)
     put_link(link, folder)
@@ -36,13 +34,16 @@ def point_latest(site: Site, place: VersionPlace, folder: Path) -> Mapping[str, 
 
 def withdraw_latest(site: Site, place: VersionPlace, folder: Path) -> None:
     """Let the stable location of a feed lead nowhere, if it leads to this version."""
-    if place.spec.feed is None:
-        return
-    link = stable_path(site, place, place.spec.feed.latest)
+    link = _link(site, place)
     if link.is_symlink() and link.resolve() == folder.resolve():
         _pointer_file(link).unlink(missing_ok=True)
         link.unlink()
         sync_path(link.parent)
+
+
+def _link(site: Site, place: VersionPlace) -> Path:
+    assert place.spec.feed is not None
+    return stable_path(site, place, place.spec.feed.latest)
 
 
 def _pointer_file(link: Path) -> Path:

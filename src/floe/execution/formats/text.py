@@ -111,6 +111,9 @@ def open_lines(path: Path, layout: Layout) -> Iterator[Iterator[str]]:
         reason = f"is not {layout.encoding}: {error.reason} at byte {error.start} of a block"
         raise UnreadableTextError(path, reason) from error
     except (EOFError, OSError, zlib.error) as error:
+        # With a number it is the disk's fault or that of permissions, and not the file's.
+        if getattr(error, "errno", None) is not None:
+            raise
         raise UnreadableTextError(path, f"cannot be read: {error}") from error
 
 

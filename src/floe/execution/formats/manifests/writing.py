@@ -26,6 +26,9 @@ def seal_folder(
 ) -> Mapping[str, Any]:
     """Make a version directory complete; return what the catalog is to keep of it."""
     (folder / MARKER).unlink(missing_ok=True)
+    # Checksums that Hadoop keeps beside each file: of no use to others, and wrong once it changed.
+    for path in folder.rglob(".*.crc"):
+        path.unlink()
     files = promised_files(place, folder, reading, rows) if _is_described(place) else ()
     sync_tree(folder)
     if _marker(place) == MANIFEST:
