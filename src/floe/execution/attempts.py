@@ -16,6 +16,7 @@ from floe.execution.inputs import input_frame
 from floe.execution.logs import RunLog
 from floe.execution.outages import patiently
 from floe.execution.planning import RunPlan
+from floe.execution.shapes import shape_of
 from floe.execution.sparks import Sparks
 from floe.execution.versions.adopting import adopt_draft
 from floe.execution.versions.contracts import ContractBrokenError
@@ -94,6 +95,7 @@ class Attempt:
                 run_id=self._run_id,
                 mode=outputs[alias].mode,
                 lease=leases[outputs[alias].dataset],
+                shape=shape_of(self._workspace, self._plan, alias),
             )
             for alias in aliases
         }

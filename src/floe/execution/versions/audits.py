@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from floe.catalog.checks import list_checks, record_result
 from floe.catalog.versions import latest_ready, list_row_counts
 from floe.execution.formats.contract import VersionPlace
+from floe.execution.spark.queries import query
 from floe.execution.versions.places import format_of, place_of
 from floe.execution.workspace import Workspace
 from floe.quality import ColumnLike, Verdict, judge, plan_audit, sample_query
@@ -47,26 +48,24 @@ def audit_version(
     workspace: Workspace, spark: "SparkSession", place: VersionPlace, frame: "DataFrame"
 ) -> Audited:
     """Measure and judge a version that nobody reads yet."""
-    frame.createOrReplaceTempView(VIEW)
     checks = [_with_text(workspace, check) for check in place.spec.checks]
     references = _references(workspace, spark, place, checks)
     columns = _columns(place, frame)
-    audit = plan_audit(checks, columns, view=VIEW, references=references)
-    row = spark.sql(audit.statement).first()
-    assert row is not None
+    views = {dataset: f"floe_reference_{n}" for n, dataset in enumerate(references)}
+    frames = {VIEW: frame, **{views[dataset]: one for dataset, one in references.items()}}
+    audit = plan_audit(checks, columns, view=VIEW, references=views)
+    (row,) = query(spark, audit.statement, frames=frames).collect()
     measured = row.asDict()
     verdicts = judge(
         audit, measured, history=_history(workspace, place), day_end=_day_end(workspace, place)
     )
     failed = {verdict.label for verdict in verdicts if verdict.status != "PASS"}
     queries = {
-        check.label: sample_query(
-            check, VIEW, check.samples, columns=columns, references=references
-        )
+        check.label: sample_query(check, VIEW, check.samples, columns=columns, references=views)
         for check in checks
         if check.label in failed
     }
-    samples = {label: _fetch(spark, query) for label, query in queries.items() if query}
+    samples = {label: _fetch(spark, text, frames) for label, text in queries.items() if text}
     return Audited(int(measured[audit.row_count]), verdicts, samples)
 
 
@@ -109,21 +108,20 @@ def _columns(place: VersionPlace, frame: "DataFrame") -> Sequence[ColumnLike]:
 
 def _references(
     workspace: Workspace, spark: "SparkSession", place: VersionPlace, checks: Sequence[AnyCheck]
-) -> dict[str, str]:
-    """Make the datasets readable that checks compare with, as of the version's date."""
-    views: dict[str, str] = {}
+) -> dict[str, "DataFrame"]:
+    """Return the datasets that checks compare with, as of the version's date."""
+    frames: dict[str, DataFrame] = {}
     for check in checks:
-        if not isinstance(check, ReferentialCheck) or check.dataset in views:
+        if not isinstance(check, ReferentialCheck) or check.dataset in frames:
             continue
         number = workspace.dataset_id(check.dataset)
         with workspace.catalog.reading() as session:
             version = latest_ready(session, number, until=place.business_date)
         if version is not None:
             other = place_of(workspace, check.dataset, version)
-            views[check.dataset] = view = f"floe_reference_{len(views)}"
-            frame = format_of(workspace, check.dataset).read(workspace.site, spark, other)
-            frame.createOrReplaceTempView(view)
-    return views
+            form = format_of(workspace, check.dataset)
+            frames[check.dataset] = form.read(workspace.site, spark, other)
+    return frames
 
 
 def _history(workspace: Workspace, place: VersionPlace) -> list[int]:
@@ -139,9 +137,11 @@ def _day_end(workspace: Workspace, place: VersionPlace) -> datetime:
     return datetime.combine(place.business_date + timedelta(days=1), time(), zone)
 
 
-def _fetch(spark: "SparkSession", query: str) -> list[dict[str, Any]]:
+def _fetch(
+    spark: "SparkSession", text: str, frames: Mapping[str, "DataFrame"]
+) -> list[dict[str, Any]]:
     """Fetch failing rows as they can be kept. Where all is well none are asked for."""
     return [
         {name: None if value is None else str(value) for name, value in row.asDict().items()}
-        for row in spark.sql(query).collect()
+        for row in query(spark, text, frames=frames).collect()
     ]

@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from floe.catalog.edges import list_consumers
-from floe.catalog.schemas import Column, store_schemas
+from floe.catalog.schemas import Column, list_columns, store_schemas
 from floe.catalog.versions import (
     ABANDONED,
     PUBLISHING,
@@ -19,6 +19,7 @@ from floe.catalog.versions import (
     advance_version,
     get_version_by_id,
     has_later_ready,
+    latest_ready,
     reserve_version,
 )
 from floe.errors import FloeError
@@ -27,7 +28,7 @@ from floe.execution.formats.contract import Format, VersionPlace, WriteModeError
 from floe.execution.leases import Held
 from floe.execution.versions.audits import Audited, audit_version, record_audit
 from floe.execution.versions.contracts import ContractBrokenError, fit_columns
-from floe.execution.versions.places import format_of, place_of, with_details
+from floe.execution.versions.places import details_of, format_of, place_of, with_details
 from floe.execution.workspace import Workspace
 from floe.spec.processes import WriteMode
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
+    from sqlalchemy.orm import Session
 
 
 class VersionRejectedError(FloeError):
@@ -59,6 +61,8 @@ class Draft:
     written: Written | None = None
     audited: Audited | None = None
     columns: tuple[Column, ...] = ()
+    shape: str | None = None
+    """What decides on the columns of the output, as one hash."""
 
     @property
     def rows(self) -> int | None:
@@ -74,6 +78,7 @@ def reserve_draft(
     run_id: str,
     mode: WriteMode,
     lease: Held,
+    shape: str | None = None,
 ) -> Draft:
     """Take the next tag and say where the version is going to live, before it does."""
     form = format_of(workspace, dataset)
@@ -81,30 +86,35 @@ def reserve_draft(
         raise WriteModeError(dataset, form.name, mode, form.modes)
     number = workspace.dataset_id(dataset)
     with workspace.catalog.writing() as session:
+        columns = _same_shape(session, number, shape)
         version = reserve_version(
             session, number, business_date, partition_key=partition, produced_by_run_id=run_id
         )
         place = place_of(workspace, dataset, version)
         spot = form.locate(workspace.site, place)
-        details = {**spot.details, "mode": mode, "lease": lease.name}
+        details = {**spot.details, "mode": mode, "lease": lease.name, "fits": bool(columns)}
         version.path = spot.path
         version.metadata_json = with_details(version, details)
         version_id = version.dataset_version_id
     faults.point("reserved")
     place = replace(place, path=spot.path, details=details)
-    return Draft(version_id, number, place, form, mode, lease)
+    return Draft(version_id, number, place, form, mode, lease, columns=columns, shape=shape)
 
 
 def write_draft(
     workspace: Workspace, spark: "SparkSession", draft: Draft, frame: "DataFrame"
 ) -> Draft:
     """Write a frame where no reader sees it, if it is what the dataset's schema says."""
-    frame = enforce_contract(workspace, draft, frame)
-    written = draft.format.write(workspace.site, spark, frame, draft.place, draft.mode)
+    # What had the same shape before has the same columns, and need not be asked for them.
+    fitted = frame if draft.columns else enforce_contract(workspace, draft, frame)
+    written = draft.format.write(workspace.site, spark, fitted, draft.place, draft.mode)
     faults.point("written")
     details = {**draft.place.details, **written.details}
+    if fitted is frame and details.get("fits"):
+        details["shape"] = draft.shape
     place = replace(draft.place, details=details)
-    return replace(draft, written=written, place=place, columns=columns_of(draft.place, frame))
+    columns = draft.columns or columns_of(draft.place, fitted)
+    return replace(draft, written=written, place=place, columns=columns)
 
 
 def enforce_contract(workspace: Workspace, draft: Draft, frame: "DataFrame") -> "DataFrame":
@@ -205,6 +215,14 @@ def _announce(workspace: Workspace, draft: Draft) -> None:
             metadata_json=with_details(version, draft.place.details),
         )
         record_audit(session, draft.dataset_id, draft.version_id, draft.audited)
+
+
+def _same_shape(session: "Session", dataset_id: int, shape: str | None) -> tuple[Column, ...]:
+    """Return the columns of the newest version, if what makes this one has the same shape."""
+    before = None if shape is None else latest_ready(session, dataset_id)
+    if before is None or details_of(before).get("shape") != shape:
+        return ()
+    return tuple(list_columns(session, before.schema_hash))
 
 
 def _consumers(workspace: Workspace, draft: Draft) -> list[str]:

@@ -20,6 +20,7 @@ from floe.execution.formats.iceberg.tables import (
     text,
 )
 from floe.execution.site import Site
+from floe.execution.spark.queries import query
 from floe.spec.processes import WriteMode
 
 if TYPE_CHECKING:
@@ -52,17 +53,21 @@ class IcebergFormat:
     ) -> Written:
         """Write on the version's own branch, which starts from what main shows."""
         table, branch = _table(site, place), place.details["branch"]
-        frame = fit_table(spark, table, place, frame)
+        fits = bool(place.details.get("fits"))
+        fitted = frame if fits else fit_table(spark, table, place, frame)
         spark.conf.set(WAP_BRANCH, branch)
         try:
-            _write(spark, table, frame, place, mode)
+            _write(spark, table, fitted, place, mode)
         finally:
             spark.conf.unset(WAP_BRANCH)
-        head = _head(spark, table, branch)
+        head = _head(spark, table, place, mode)
         rows = _number(head, "total-records") if mode == "replace" else None
-        whole = mode != "overwrite_partition"
-        details = {**place.details, "snapshot": head["snapshot"], "whole": whole}
-        return Written(rows, _number(head, "added-files-size"), details)
+        noted = {
+            "snapshot": head["snapshot"],
+            "whole": mode != "overwrite_partition",
+            "fits": fits or fitted is frame,
+        }
+        return Written(rows, _number(head, "added-files-size"), {**place.details, **noted})
 
     def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
         """Read the snapshot that was written."""
@@ -112,7 +117,7 @@ class IcebergFormat:
         if snapshot is None:
             reason = "whoever wrote it did not say which snapshot it is."
             raise VersionUnreadableError(place.dataset, place.tag, reason)
-        frame = spark.sql(_table(site, place).at(snapshot))
+        frame = query(spark, _table(site, place).at(snapshot))
         return frame if place.details.get("whole", True) else frame.where(_partition(place))
 
     def show(
@@ -193,16 +198,25 @@ def _partition(place: VersionPlace) -> "Column":
     return F.col(name) == F.lit(place.key).cast(kind)
 
 
-def _head(spark: "SparkSession", table: LakeTable, branch: str) -> dict[str, Any]:
-    """Return the snapshot that a branch points to, with what Iceberg counted."""
-    row = spark.sql(
-        f"SELECT s.snapshot_id, s.summary FROM {table.sql}.refs AS r "  # noqa: S608
-        f"JOIN {table.sql}.snapshots AS s ON s.snapshot_id = r.snapshot_id "
-        f"WHERE r.name = :branch",
-        args={"branch": branch},
-    ).first()
-    assert row is not None, "a write leaves a snapshot on its branch"
-    return {"snapshot": str(row.snapshot_id), **row.summary}
+def _head(
+    spark: "SparkSession", table: LakeTable, place: VersionPlace, mode: WriteMode
+) -> dict[str, Any]:
+    """Return the snapshot that was written, with what Iceberg counted."""
+    wanted = "summary['floe.run'] = :run AND summary['floe.version'] = :version"
+    source = f"{table.sql}.snapshots"
+    if mode == "merge":
+        # A statement cannot say whose snapshot it makes; its branch knows.
+        source += f" JOIN {table.sql}.refs USING (snapshot_id)"
+        wanted = "name = :branch"
+    values = {"run": place.run_id or "", "version": place.tag, "branch": place.details["branch"]}
+    rows = query(
+        spark,
+        f"SELECT snapshot_id, committed_at, summary FROM {source} WHERE {wanted}",  # noqa: S608
+        values,
+    ).collect()
+    # Sorted here: for Spark that is one more job, and there is seldom more than one.
+    newest = max(rows, key=lambda row: row.committed_at)
+    return {"snapshot": str(newest.snapshot_id), **newest.summary}
 
 
 def _number(head: Mapping[str, Any], name: str) -> int | None:
