@@ -1,0 +1,133 @@
+"""Read versions for people: which one may be read, and its first rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from floe.catalog.retention import StateEvent, describe_state
+from floe.catalog.tables import DatasetVersion
+from floe.catalog.versions import (
+    ABANDONED,
+    EXTERNAL,
+    PUBLISHING,
+    READY,
+    REJECTED,
+    RETRACTED,
+    SUPERSEDED,
+    VACUUMED,
+    WRITING,
+    WRITTEN,
+    get_version_of,
+    latest_ready,
+)
+from floe.errors import FloeError
+from floe.execution.formats.contract import VersionUnreadableError
+from floe.execution.sparks import Sparks
+from floe.execution.versions.places import format_of, place_of
+from floe.execution.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+    from sqlalchemy.orm import Session
+
+READABLE = frozenset({READY, SUPERSEDED, WRITTEN})
+_WHY_NOT = {
+    RETRACTED: "was retracted",
+    REJECTED: "did not pass its checks and was rejected",
+    VACUUMED: "was vacuumed, so that its data is gone",
+    ABANDONED: "was never finished",
+    WRITING: "is being written",
+    PUBLISHING: "is being published",
+    EXTERNAL: "is known only from those who read it elsewhere",
+}
+
+
+class NothingReadyError(FloeError):
+    """A dataset has no version that could be read."""
+
+    def __init__(self, dataset: str) -> None:
+        super().__init__(
+            f"'{dataset}' has no READY version. See what it has with: floe versions {dataset}"
+        )
+
+
+class VersionNotReadableError(FloeError):
+    """A version was asked for whose state says that nobody is to read it."""
+
+    def __init__(self, dataset: str, tag: str, state: str, event: StateEvent | None) -> None:
+        said = [f"Version {tag} of '{dataset}' {_WHY_NOT.get(state, f'is {state}')}"]
+        if event is not None:
+            said.append(f" on {event.occurred_at:%Y-%m-%d %H:%M}Z")
+            said.append(f" by {event.actor}" if event.actor else "")
+            said.append(f": {event.reason}" if event.reason else "")
+        said.append(f". See what can be read with: floe versions {dataset}")
+        super().__init__("".join(said))
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first rows of a version, each as a JSON object."""
+
+    dataset: str
+    tag: str
+    state: str
+    columns: tuple[str, ...]
+    lines: Sequence[str]
+    row_count: int | None
+
+
+def choose_version(
+    session: "Session", workspace: Workspace, dataset: str, tag: str | None = None
+) -> DatasetVersion:
+    """Return the version asked for, else the newest READY one; refuse what is not to be read."""
+    number = workspace.dataset_id(dataset)
+    if tag is None:
+        newest = latest_ready(session, number)
+        if newest is None:
+            raise NothingReadyError(dataset)
+        return newest
+    version = get_version_of(session, number, tag)
+    if version.state not in READABLE:
+        event = describe_state(session, version)
+        raise VersionNotReadableError(dataset, tag, version.state, event)
+    return version
+
+
+def read_version(
+    workspace: Workspace, spark: "SparkSession", dataset: str, tag: str | None = None
+) -> "DataFrame":
+    """Read a version as a frame; by default the newest READY one."""
+    with workspace.catalog.reading() as session:
+        place = place_of(workspace, dataset, choose_version(session, workspace, dataset, tag))
+    return format_of(workspace, dataset).read(workspace.site, spark, place)
+
+
+def preview_version(
+    workspace: Workspace, sparks: Sparks, dataset: str, *, tag: str | None = None, limit: int = 20
+) -> Preview:
+    """Read the first rows of a version. What cannot be read is said before Spark is started."""
+    workspace.dataset(dataset)
+    with workspace.catalog.reading() as session:
+        version = choose_version(session, workspace, dataset, tag)
+    with sparks.session() as spark:
+        columns, lines = _first_rows(workspace, spark, dataset, version, limit)
+    return Preview(dataset, version.version_tag, version.state, columns, lines, version.row_count)
+
+
+def _first_rows(
+    workspace: Workspace, spark: "SparkSession", dataset: str, version: DatasetVersion, limit: int
+) -> tuple[tuple[str, ...], list[str]]:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F  # noqa: N812
+
+    place = place_of(workspace, dataset, version)
+    try:
+        frame = format_of(workspace, dataset).read(workspace.site, spark, place)
+        # Spark writes every type as JSON by itself, decimals without loss.
+        whole = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+        rows = frame.limit(limit).select(whole).collect()
+    except PySparkException as error:
+        reason = str(error).strip().splitlines()[0]
+        raise VersionUnreadableError(dataset, version.version_tag, reason) from error
+    return tuple(frame.columns), [row[0] for row in rows]

@@ -1,0 +1,127 @@
+"""Reading versions: which may be read, and what the first rows look like."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from floe.catalog.versions import REJECTED, advance_version, get_version_of, reserve_version
+from floe.errors import FloeError
+from floe.execution.formats.contract import VersionUnreadableError
+from floe.execution.site import Site
+from floe.execution.sparks import Sparks
+from floe.execution.versions.places import details_of, with_details
+from floe.execution.versions.reading import (
+    NothingReadyError,
+    VersionNotReadableError,
+    choose_version,
+    preview_version,
+    read_version,
+)
+from floe.execution.workspace import UndeclaredError, Workspace
+from floe.settings import ProjectPaths
+from floe.spec import PlatformSpec, ProjectSpec
+from tests.execution.maintenance.making import (
+    MONDAY,
+    TUESDAY,
+    make_version,
+    new_name,
+    opened,
+    project,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+NAME = "credit.exposure"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A project without a Spark server."""
+    return Site(ProjectPaths(tmp_path), ProjectSpec(name="test"), PlatformSpec())
+
+
+def add(workspace: Workspace, state: str, reason: str | None = None) -> str:
+    """A version in a state, without data."""
+    with workspace.catalog.writing() as session:
+        first = state if state in ("READY", "WRITTEN", "EXTERNAL") else "WRITING"
+        version = reserve_version(session, workspace.dataset_id(NAME), MONDAY, state=first)
+        if state != first:
+            advance_version(session, version, state, reason=reason, actor="ann")
+        return version.version_tag
+
+
+def chosen(workspace: Workspace, tag: str | None = None) -> str:
+    with workspace.catalog.reading() as session:
+        return choose_version(session, workspace, NAME, tag).version_tag
+
+
+def test_the_newest_ready_version_is_read_unless_another_is_asked_for(
+    site: Site, tmp_path: Path
+) -> None:
+    with opened(site, project(NAME), tmp_path) as workspace:
+        with pytest.raises(NothingReadyError, match=r"floe versions credit\.exposure"):
+            chosen(workspace)
+        old, new, written = (add(workspace, state) for state in ("READY", "READY", "WRITTEN"))
+        assert chosen(workspace) == new
+        assert chosen(workspace, old) == old
+        assert chosen(workspace, written) == written
+
+
+def test_a_version_that_nobody_is_to_read_says_when_by_whom_and_why(
+    site: Site, tmp_path: Path
+) -> None:
+    with opened(site, project(NAME), tmp_path) as workspace:
+        tag = add(workspace, REJECTED, "no_negative: 3 rows")
+        with pytest.raises(VersionNotReadableError, match=r"rejected on .* by ann: no_negative"):
+            chosen(workspace, tag)
+        with pytest.raises(VersionNotReadableError, match="is being written on"):
+            chosen(workspace, add(workspace, "WRITING"))
+        with pytest.raises(FloeError, match="has no version 'nonsense'"):
+            chosen(workspace, "nonsense")
+
+
+def test_only_datasets_of_the_project_can_be_read(site: Site, tmp_path: Path) -> None:
+    with (
+        opened(site, project(NAME), tmp_path) as workspace,
+        pytest.raises(UndeclaredError, match=r"Did you mean 'credit\.exposure'"),
+    ):
+        preview_version(workspace, Sparks(site), "credit.exposur")
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_a_preview_has_the_first_rows_of_any_type_as_json(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    schema = "id int, amount decimal(38,2), day date, tags array<string>"
+    amount = Decimal("123456789012345678901234567890.10")
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        rows = [(1, amount, TUESDAY, ["x", "y"])]
+        tag = make_version(workspace, spark, name, MONDAY, rows, schema=schema)
+        assert read_version(workspace, spark, name, tag).count() == 1
+        preview = preview_version(workspace, Sparks(workspace.site), name, limit=5)
+        assert preview.columns == ("id", "amount", "day", "tags")
+        assert preview.row_count == 1
+        (row,) = [json.loads(line, parse_float=Decimal) for line in preview.lines]
+        assert row == {"id": 1, "amount": amount, "day": "2026-09-08", "tags": ["x", "y"]}
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_a_version_whose_data_was_taken_away_says_so(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        tag = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        with workspace.catalog.writing() as session:
+            version = get_version_of(session, workspace.dataset_id(name), tag)
+            details = {**details_of(version), "snapshot": "123"}
+            version.metadata_json = with_details(version, details)
+        with pytest.raises(VersionUnreadableError, match=f"Version {tag} of '{name}'"):
+            preview_version(workspace, Sparks(workspace.site), name)

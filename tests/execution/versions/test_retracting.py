@@ -1,0 +1,232 @@
+"""Taking versions back, on a real lake; and what a kill between the two steps leaves."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from floe.catalog.audit import list_audit
+from floe.catalog.errors import WrongStateError
+from floe.catalog.versions import get_version_of, hold_version, reserve_version
+from floe.execution.site import Site
+from floe.execution.sparks import Sparks
+from floe.execution.versions.places import details_of
+from floe.execution.versions.retracting import (
+    PENDING,
+    Retraction,
+    RetractionUnfinishedError,
+    finish_retractions,
+    retract,
+)
+from floe.execution.workspace import Workspace
+from tests.execution.maintenance.making import (
+    MONDAY,
+    TUESDAY,
+    WEDNESDAY,
+    make_version,
+    new_name,
+    opened,
+    project,
+    shown,
+    site_of,
+    state_of,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+def take_back(workspace: Workspace, dataset: str, tag: str) -> Retraction:
+    sparks = Sparks(workspace.site)
+    return retract(workspace, sparks, dataset, tag, reason="wrong prices", actor="ann")
+
+
+def test_the_version_before_is_ready_and_shown_again(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        first = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        second = make_version(workspace, spark, name, MONDAY, [(2, "a")])
+        done = take_back(workspace, name, second)
+        assert done == Retraction(name, second, first, was_shown=True, shows=first)
+        assert shown(workspace, spark, name) == [1]
+        assert state_of(workspace, name, second) == "RETRACTED"
+        assert state_of(workspace, name, first) == "READY"
+
+
+def test_without_another_of_its_date_the_newest_date_is_shown(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        monday = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        tuesday = make_version(workspace, spark, name, TUESDAY, [(2, "b")])
+        assert take_back(workspace, name, tuesday).shows == monday
+        assert shown(workspace, spark, name) == [1]
+        assert take_back(workspace, name, monday).shows is None
+        assert shown(workspace, spark, name) == []
+
+
+def test_an_older_date_goes_without_a_change_of_what_is_shown(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        monday = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        make_version(workspace, spark, name, TUESDAY, [(2, "b")])
+        assert take_back(workspace, name, monday) == Retraction(name, monday)
+        assert shown(workspace, spark, name) == [2]
+
+
+def test_of_a_partitioned_table_only_the_partition_changes(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    declared = project(name, partition_column="day")
+    days = {day: day.isoformat() for day in (MONDAY, TUESDAY)}
+    with opened(spark_site, declared, tmp_path) as workspace:
+        for day, ids in ((MONDAY, (1, 2)), (MONDAY, (3,)), (TUESDAY, (4,))):
+            rows = [(one, days[day]) for one in ids]
+            make_version(workspace, spark, name, day, rows, mode="overwrite_partition")
+        assert shown(workspace, spark, name) == [3, 4]
+        assert take_back(workspace, name, f"{MONDAY}.2").shows == f"{MONDAY}.1"
+        assert shown(workspace, spark, name) == [1, 2, 4]
+        assert take_back(workspace, name, f"{TUESDAY}.1").shows is None
+        assert shown(workspace, spark, name) == [1, 2]
+
+
+def test_what_was_added_last_goes_and_what_was_added_before_stays(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        for number, day in enumerate((TUESDAY, WEDNESDAY, MONDAY), start=1):
+            make_version(workspace, spark, name, day, [(number, "a")], mode="append")
+        assert take_back(workspace, name, f"{TUESDAY}.1").carried_by == (
+            f"{WEDNESDAY}.1",
+            f"{MONDAY}.1",
+        )
+        assert shown(workspace, spark, name) == [1, 2, 3]
+        # The older date was added last, so that is what the table shows.
+        assert take_back(workspace, name, f"{MONDAY}.1").shows == f"{WEDNESDAY}.1"
+        assert shown(workspace, spark, name) == [1, 2]
+
+
+def test_a_feed_leads_to_the_version_before(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name("feed")
+    declared = project(name, format="parquet", feed={"latest": f"feeds/{name}/latest"})
+    link = spark_site.root / f"feeds/{name}/latest"
+    with opened(spark_site, declared, tmp_path) as workspace:
+        first = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        second = make_version(workspace, spark, name, MONDAY, [(2, "a")])
+        assert link.resolve().name == second
+        take_back(workspace, name, second)
+        assert link.resolve().name == first
+        take_back(workspace, name, first)
+        assert not link.is_symlink()
+
+
+def test_who_retracted_what_and_why_is_kept(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        tag = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        with workspace.catalog.writing() as session:
+            number = workspace.dataset_id(name)
+            # A hold keeps data from being removed, not from being withdrawn.
+            hold_version(session, get_version_of(session, number, tag), held=True)
+        take_back(workspace, name, tag)
+        with workspace.catalog.reading() as session:
+            entry = list_audit(session, object_type="VERSION")[0]
+    assert (entry.actor, entry.action, entry.reason) == ("ann", "retract", "wrong prices")
+    assert entry.object_key == f"lake/{name}@{tag}"
+
+
+KILLED = """
+import json, sys
+from pathlib import Path
+from floe.execution.site import Site
+from floe.execution.sparks import Sparks
+from floe.execution.versions.retracting import retract
+from floe.execution.workspace import open_workspace
+from floe.settings import ProjectPaths
+from floe.spec import PlatformSpec, ProjectSpec
+told = json.loads(sys.argv[1])
+platform = PlatformSpec.model_validate(told["platform"])
+spec = ProjectSpec.model_validate(told["spec"])
+site = Site(ProjectPaths(Path(told["root"])), spec, platform)
+with open_workspace(site) as workspace:
+    retract(workspace, Sparks(site), told["name"], told["tag"], reason="wrong", actor="ann")
+"""
+
+
+@pytest.mark.parametrize("point", ["retracted", "shown"])
+def test_a_kill_between_the_steps_is_made_good_at_the_next_start(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path, point: str
+) -> None:
+    name = new_name()
+    site = site_of(spark_site, project(name), tmp_path)
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        first = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        second = make_version(workspace, spark, name, MONDAY, [(2, "a")])
+        told = {
+            "root": str(site.root),
+            "platform": site.platform.model_dump(mode="json"),
+            "spec": project(name),
+            "name": name,
+            "tag": second,
+        }
+        ended = subprocess.run(
+            [sys.executable, "-c", KILLED, json.dumps(told)],
+            env={**site.environ, "FLOE_FAULT": point},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == -9, ended.stderr
+        assert state_of(workspace, name, second) == "RETRACTED"
+        assert shown(workspace, spark, name) == ([2] if point == "retracted" else [1])
+        sparks = Sparks(workspace.site)
+        finished = finish_retractions(workspace, sparks)
+        assert [(one.tag, one.shows) for one in finished] == [(second, first)]
+        assert shown(workspace, spark, name) == [1]
+        assert finish_retractions(workspace, sparks) == []
+
+
+def test_a_lake_that_fails_leaves_a_note_and_the_same_command_finishes(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        tag = make_version(workspace, spark, name, MONDAY, [(1, "a")])
+        with monkeypatch.context() as broken:
+            broken.setattr("floe.execution.formats.iceberg.IcebergFormat.hide", fail)
+            with pytest.raises(RetractionUnfinishedError, match="no space left on device"):
+                take_back(workspace, name, tag)
+        with workspace.catalog.reading() as session:
+            version = get_version_of(session, workspace.dataset_id(name), tag)
+            assert PENDING in details_of(version)
+        assert take_back(workspace, name, tag).shows is None
+        assert shown(workspace, spark, name) == []
+        with pytest.raises(WrongStateError):
+            take_back(workspace, name, tag)
+
+
+def test_what_others_made_is_retracted_without_spark(spark_site: Site, tmp_path: Path) -> None:
+    name = new_name("foreign")
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        with workspace.catalog.writing() as session:
+            reserve_version(session, workspace.dataset_id(name), MONDAY, state="READY")
+        assert take_back(workspace, name, f"{MONDAY}.1").was_shown is False
