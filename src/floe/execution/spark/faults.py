@@ -71,16 +71,20 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_lost(error: BaseException) -> bool:
-    return _of_spark(error) and (_code(error) in LOST_CODES or _says(error, LOST))
+    if not _of_spark(error) or _is_mistake(error):
+        return False
+    return _code(error) in LOST_CODES or _says(error, LOST)
 
 
 def _is_passing(error: BaseException) -> bool:
     if not _of_spark(error):
         return isinstance(error, TimeoutError | ConnectionError)
-    if _code(error) in PASSING_CODES:
-        return True
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    return not kinds & PERMANENT and _says(error, PASSING)
+    return not _is_mistake(error) and (_code(error) in PASSING_CODES or _says(error, PASSING))
+
+
+def _is_mistake(error: BaseException) -> bool:
+    """Tell whether it is the user's: whatever words stand in it, it stays."""
+    return bool({kind.__name__ for kind in type(error).__mro__} & PERMANENT)
 
 
 def _of_spark(error: BaseException) -> bool:

@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 TELLING = re.compile(r"Exception|Error|ERROR|FATAL|Invalid|[Cc]annot|[Cc]ould not|[Nn]ot enough")
@@ -29,7 +29,7 @@ def last_lines(log: Path, count: int, *, since: int = 0) -> list[str]:
     return lines[-count:] if count else []
 
 
-def follow_lines(log: Path, pause: float = 0.3) -> Iterator[str]:
+def follow_lines(log: Path, pause: float = 0.3) -> Generator[str, None, None]:
     """Yield what is added to a log from now on, over restarts and roll-overs, until stopped."""
     file = log.open(errors="replace")
     file.seek(0, 2)

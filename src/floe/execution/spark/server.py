@@ -23,7 +23,7 @@ from floe.execution.spark.processes import count_connections, end_process, start
 from floe.execution.spark.settings import fingerprint, is_foreign, master
 from floe.execution.spark.state import Running, forget_server, locked, read_state, write_state
 
-START_SECONDS = 120.0
+START_SECONDS = 180.0
 ATTEMPTS = 3
 # Named so that Spark's client sends the token without TLS, which it does for this name alone.
 HOST = "localhost"
