@@ -266,13 +266,21 @@ class TestPostgresql:
         assert content(JDBC.read(pg_site, spark, other)) == [("2026-09-02", 1, 5)]
         with pytest.raises(VersionUnreadableError):
             JDBC.read(pg_site, spark, first)
+        later = replace(output("2026-09-03.1", **how), business_date=date(2026, 9, 3))
+        later = write(pg_site, spark, later, ("2026-09-03", 3, 3), mode="overwrite_partition")
+        publish(pg_site, spark, later)
+        # Not the last that was let in, and still the newest of its own partition.
         JDBC.hide(pg_site, spark, again)
+        held = run_statements(pg_site, "risk", ["delete from exposure where id = 7"], {})
+        assert held == [0]
         assert content(JDBC.read(pg_site, spark, other)) == [("2026-09-02", 1, 5)]
 
     def test_rows_are_appended_and_merged(self, pg_site: Site, spark: "SparkSession") -> None:
         publish(pg_site, spark, write(pg_site, spark, output(), *SEPTEMBER))
         extra = write(pg_site, spark, output("2026-09-01.2"), ("2026-09-01", 3, 30), mode="append")
         publish(pg_site, spark, publish(pg_site, spark, extra))
+        with pytest.raises(VersionUnreadableError, match="'append' cannot be told from the other"):
+            JDBC.hide(pg_site, spark, extra)
         merged = write(
             pg_site, spark, output("2026-09-01.3", keys=["as_of", "id"]),
             ("2026-09-01", 2, 99), ("2026-09-01", 4, 40), mode="merge",

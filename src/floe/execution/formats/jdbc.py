@@ -209,7 +209,7 @@ class JdbcFormat:
             return
         table = _table(place)
         with _told(site, place) as told:
-            if published_tags(told, table)[-1:] == [place.tag]:
+            if _has_rows(place, published_tags(told, table)):
                 take_back(told, place, table)
 
 
@@ -283,10 +283,21 @@ def _is_partition(place: VersionPlace) -> bool:
 
 def _check_current(place: VersionPlace, table: Table, tags: Sequence[str]) -> None:
     """Refuse to read a version that the table no longer holds."""
+    if not _is_newest(place, tags):
+        raise _gone(place, table)
+
+
+def _is_newest(place: VersionPlace, tags: Sequence[str]) -> bool:
+    """Tell whether a version was let in last: into its table, or into its partition."""
     if _is_partition(place):
         tags = [tag for tag in tags if tag.rpartition(".")[0] == place.tag.rpartition(".")[0]]
-    if not tags or tags[-1] != place.tag:
-        raise _gone(place, table)
+    return list(tags[-1:]) == [place.tag]
+
+
+def _has_rows(place: VersionPlace, tags: Sequence[str]) -> bool:
+    """Tell whether a table may still hold rows of a version."""
+    added = place.details.get("mode") in ("append", "merge")
+    return place.tag in tags and (added or _is_newest(place, tags))
 
 
 def _gone(place: VersionPlace, table: Table) -> VersionUnreadableError:
