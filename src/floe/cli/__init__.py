@@ -6,24 +6,31 @@ import typer
 
 from floe import __version__
 from floe.cli import (
+    analyze,
     api,
     catalog,
     check,
+    compact,
     compile,  # noqa: A004 - named for the command it is
     dataset,
     datasets,
+    diff,
     events,
     lineage,
     process,
     processes,
+    read,
     register,
     register_dataset,
     register_process,
+    retract,
     run,
     schema,
     spark,
     token,
+    vacuum,
     validate,
+    versions,
 )
 from floe.cli.output import err
 from floe.errors import FloeError
@@ -44,6 +51,9 @@ app.command(rich_help_panel=WRITE)(schema.schema)
 app.command(rich_help_panel=WRITE)(register.register)
 app.command(rich_help_panel=READ)(datasets.datasets)
 app.command(rich_help_panel=READ)(dataset.dataset)
+app.command(rich_help_panel=READ)(versions.versions)
+app.command(rich_help_panel=READ)(read.read)
+app.command(rich_help_panel=READ)(diff.diff)
 app.command(rich_help_panel=READ)(processes.processes)
 app.command(rich_help_panel=READ)(process.process)
 app.command(rich_help_panel=READ)(lineage.lineage)
@@ -52,6 +62,10 @@ app.command(rich_help_panel=JOBS)(register_process.register_process)
 app.add_typer(events.app, name="events", rich_help_panel=JOBS)
 app.command(rich_help_panel=RUN)(run.run)
 app.command(rich_help_panel=RUN)(check.check)
+app.command(rich_help_panel=RUN)(retract.retract)
+app.command(rich_help_panel=RUN)(vacuum.vacuum)
+app.command(rich_help_panel=RUN)(compact.compact)
+app.command(rich_help_panel=RUN)(analyze.analyze)
 app.command(rich_help_panel=RUN)(api.api)
 app.add_typer(spark.app, name="spark", rich_help_panel=RUN)
 app.add_typer(token.app, name="token", rich_help_panel=RUN)
