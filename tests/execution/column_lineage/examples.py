@@ -277,12 +277,6 @@ EXAMPLES = [
         "filter(p.ccy) filter(fx.ccy) filter(fx.rate)",
     ),
     Example(
-        "a query may use what is two queries around it",
-        "select (select max(rate) from fx where exists "
-        "(select 1 from c where c.party = p.party and c.ccy = fx.ccy)) as r from p",
-        {"r": "agg(fx.rate) filter(c.party) filter(p.party) filter(c.ccy) filter(fx.ccy)"},
-    ),
-    Example(
         "a query in a condition decides",
         "select case when ccy in (select ccy from fx) then id end as i from p",
         {"i": "if(p.ccy) if(fx.ccy) f(p.id)"},
@@ -432,12 +426,6 @@ EXAMPLES = [
         "group(c.party)",
     ),
     Example(
-        "a pivot may name all its columns",
-        "select q.* from c pivot (sum(worth) for ccy in ('EUR')) as q(who, euro)",
-        {"who": "c.party", "euro": "agg(c.worth) if(c.ccy)"},
-        "group(c.party)",
-    ),
-    Example(
         "a pivot of several aggregates",
         "select * from c pivot (sum(worth) as s, max(worth) as m for ccy in ('EUR'))",
         {
@@ -452,6 +440,11 @@ EXAMPLES = [
         "select * from (select party, worth, worth * 2 as twice from c) "
         "unpivot (value for name in (worth, twice as `two`))",
         {"party": "c.party", "name": "", "value": "f(c.worth)"},
+    ),
+    Example(
+        "an unpivot may have a name",
+        "select q.ccy, q.value from c unpivot (value for name in (worth)) as q",
+        {"ccy": "c.ccy", "value": "f(c.worth)"},
     ),
     Example(
         "a pipe is read in its order",
