@@ -4,6 +4,7 @@
 is the path that every run of every job takes.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -28,8 +29,8 @@ from floe.events.ingest import read_claim
 MOST_EVENT_BYTES = 16 * MIB
 MOST_BATCH_BYTES = 64 * MIB
 MOST_EVENTS = 10_000
-# So many events of a batch share a transaction.
-EVENTS_AT_ONCE = 500
+# So many events of a batch share a transaction, and are read while those before are written.
+EVENTS_AT_ONCE = 125
 # A body beyond this is read in a thread, so that others need not wait for it.
 LARGE_BYTES = 256 * 1024
 COMMITTED, REFUSED, RETRIABLE = "committed", "refused", "retriable"
@@ -95,9 +96,9 @@ async def take_event(services: Services, body: bytes, *, historical: bool = Fals
 
 
 async def _take_batch(services: Services, body: bytes, kind: str, *, historical: bool) -> Response:
-    claims, wrong, received = await run_in_threadpool(_read_batch, body, kind, historical)
-    for start in range(0, len(claims), EVENTS_AT_ONCE):
-        wrong.update(await _hand_in(services, claims[start : start + EVENTS_AT_ONCE]))
+    events = await run_in_threadpool(_split, body, kind)
+    received = len(events)
+    wrong = await _take_events(services, events, historical=historical)
     outcomes = {index: _outcome(error) for index, error in wrong.items()}
     retriable = sum(outcome == RETRIABLE for outcome in outcomes.values())
     if retriable and retriable == received:
@@ -123,30 +124,55 @@ async def _take_batch(services: Services, body: bytes, kind: str, *, historical:
 _Placed = tuple[int, EventClaim]
 
 
-async def _hand_in(services: Services, claims: Sequence[_Placed]) -> dict[int, FloeError]:
+async def _take_events(
+    services: Services, events: Sequence[bytes], *, historical: bool
+) -> dict[int, FloeError]:
+    """Read some events while the ones before them are written; return what is wrong, by place."""
+    wrong: dict[int, FloeError] = {}
+    async with asyncio.TaskGroup() as writing:
+        before: asyncio.Task[None] | None = None
+        for start in range(0, len(events), EVENTS_AT_ONCE):
+            some = range(start, min(start + EVENTS_AT_ONCE, len(events)))
+            claims, unread = await run_in_threadpool(_read_some, events, some, historical)
+            wrong.update(unread)
+            if before is not None:
+                await before
+            before = writing.create_task(_hand_in(services, claims, wrong))
+    return wrong
+
+
+async def _hand_in(
+    services: Services, claims: Sequence[_Placed], wrong: dict[int, FloeError]
+) -> None:
+    if not claims:
+        return
     try:
         answer = services.answers.expect()
         services.door.submit([claim for _, claim in claims], answer)
-        wrong = await answer.future
+        refused = await answer.future
     except FloeError as error:
-        return {index: error for index, _ in claims}
-    return {claims[place][0]: error for place, error in wrong.items()}
+        refused = dict.fromkeys(range(len(claims)), error)
+    wrong.update({claims[place][0]: error for place, error in refused.items()})
 
 
-def _read_batch(
-    body: bytes, kind: str, historical: bool
-) -> tuple[list[_Placed], dict[int, FloeError], int]:
-    claims: list[_Placed] = []
-    wrong: dict[int, FloeError] = {}
+def _split(body: bytes, kind: str) -> list[bytes]:
     events = _split_array(body) if kind == JSON else _split_lines(body)
     if len(events) > MOST_EVENTS:
         raise TooLargeError("A batch", MOST_EVENTS, "events")
-    for index, event in enumerate(events):
+    return events
+
+
+def _read_some(
+    events: Sequence[bytes], some: range, historical: bool
+) -> tuple[list[_Placed], dict[int, FloeError]]:
+    claims: list[_Placed] = []
+    wrong: dict[int, FloeError] = {}
+    for index in some:
         try:
-            claims.append((index, read_claim(event, historical=historical)))
+            claims.append((index, read_claim(events[index], historical=historical)))
         except BadEventError as error:
             wrong[index] = error
-    return claims, wrong, len(events)
+    return claims, wrong
 
 
 def _split_array(body: bytes) -> list[bytes]:

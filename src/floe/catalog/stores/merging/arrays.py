@@ -43,7 +43,8 @@ def _quoted(value: str | None) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-WRITERS: dict[str, Callable[[Sequence[Any]], str]] = {
+Writer = Callable[[Sequence[Any]], Any]
+WRITERS: dict[str, Writer] = {
     "BIGINT": numbers,
     "INTEGER": numbers,
     "TEXT": texts,

@@ -14,6 +14,8 @@ from psycopg import RawCursor
 
 from floe.catalog.stores.merging.rules import Row
 
+MANY_ROWS = 500
+
 
 class Part(NamedTuple):
     """One write or question: its SQL, its table if it writes, and what it returns.
@@ -59,21 +61,28 @@ class Bundle:
         self._parts: list[Part] = []
         self._values: list[Any] = []
         self._answers: list[Answer] = []
+        self._written: set[str] = set()
+        self._rows = 0
         self._sent: list[_Sent] = []
 
-    def add(self, part: Part, values: Sequence[Any]) -> Answer:
+    def add(self, part: Part, values: Sequence[Any], rows: int = 1) -> Answer:
         """Let a part wait.
 
         The parts of a statement do not see what the others write, and may not write one row
         twice. So whatever touches a table that is written to goes into the next statement.
         """
-        touched = (part.table, part.reads)
-        if any(waiting.table in touched for waiting in self._parts if waiting.table):
+        if part.table in self._written or part.reads in self._written:
             self.send()
         answer = Answer(self)
         self._parts.append(part)
         self._values += values
         self._answers.append(answer)
+        self._rows += rows
+        if part.table:
+            self._written.add(part.table)
+        # The server may as well write many rows while others are still being gathered.
+        if self._rows >= MANY_ROWS:
+            self.send()
         return answer
 
     def send(self) -> None:
@@ -82,6 +91,7 @@ class Bundle:
             return
         parts, values, answers = tuple(self._parts), self._values, self._answers
         self._parts, self._values, self._answers = [], [], []
+        self._written, self._rows = set(), 0
         cursor = RawCursor(self._driver)
         cursor.execute(_statement(parts), values, prepare=True)
         self._sent.append(_Sent(cursor, parts, answers))

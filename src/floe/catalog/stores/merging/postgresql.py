@@ -12,7 +12,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
-from floe.catalog.stores.merging.arrays import WRITERS
+from floe.catalog.stores.merging.arrays import WRITERS, Writer
 from floe.catalog.stores.merging.bundle import Bundle, Part
 from floe.catalog.stores.merging.rules import Answer, Assign, Fetched, Lookup, Merge, Row
 from floe.catalog.tables import Table
@@ -57,13 +57,12 @@ class PostgresqlMerging:
                 self._bundle = None
 
     def merge(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> None:
-        if rows:
-            self._add(_insert(merge), _merged(merge, rows))
+        self.merge_returning(connection, merge, rows)
 
     def merge_returning(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> Answer:
         if not rows:
             return Fetched([])
-        return self._add(_insert(merge), _merged(merge, rows))
+        return self._add(_insert(merge), _write(_merge_writers(merge), rows), len(rows))
 
     def assign(
         self, connection: Connection, assign: Assign, rows: Sequence[tuple[int, Any]]
@@ -75,8 +74,8 @@ class PostgresqlMerging:
         return self._add(
             _select(lookup),
             [
-                _array(lookup.table, name, list(given))
-                for name, given in zip(lookup.by, values, strict=True)
+                write(list(given))
+                for write, given in zip(_writers(lookup.table, lookup.by), values, strict=True)
             ],
         )
 
@@ -92,8 +91,8 @@ class PostgresqlMerging:
             arrays = _arrays("change", columns, rows)
             self._add(_append(columns), [len(rows), len(rows), *arrays])
 
-    def _add(self, part: Part, values: Sequence[Any]) -> Answer:
-        return self._sent().add(part, values)
+    def _add(self, part: Part, values: Sequence[Any], rows: int = 1) -> Answer:
+        return self._sent().add(part, values, rows)
 
     def _sent(self) -> Bundle:
         assert self._bundle is not None, "rows are written within together()"
@@ -121,27 +120,25 @@ def _driver(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
 
 
-def _merged(merge: Merge, rows: Sequence[Row]) -> list[Any]:
-    if merge.through is None:
-        return _arrays(merge.table, merge.columns, rows)
-    first, *others = zip(*rows, strict=True)
-    named = [
-        _array(merge.table, name, values)
-        for name, values in zip(merge.columns[1:], others, strict=True)
-    ]
-    return [_array(merge.through.table, merge.through.by, first), *named]
-
-
 def _arrays(table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> list[Any]:
-    return [
-        _array(table, name, values)
-        for name, values in zip(columns, zip(*rows, strict=True), strict=True)
-    ]
+    return _write(_writers(table, columns), rows)
 
 
-def _array(table: str, column: str, values: Sequence[Any]) -> Any:
-    writer = WRITERS.get(_element(table, column))
-    return list(values) if writer is None else writer(values)
+def _write(writers: Sequence[Writer], rows: Sequence[Row]) -> list[Any]:
+    return [write(values) for write, values in zip(writers, zip(*rows, strict=True), strict=True)]
+
+
+@cache
+def _writers(table: str, columns: tuple[str, ...]) -> tuple[Writer, ...]:
+    return tuple(WRITERS.get(_element(table, name), list) for name in columns)
+
+
+@cache
+def _merge_writers(merge: Merge) -> tuple[Writer, ...]:
+    if merge.through is None:
+        return _writers(merge.table, merge.columns)
+    first = _writers(merge.through.table, (merge.through.by,))
+    return first + _writers(merge.table, merge.columns[1:])
 
 
 @cache
