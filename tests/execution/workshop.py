@@ -41,7 +41,7 @@ class Workshop:
     """A project's folder, and what a test does in it."""
 
     root: Path
-    server: Server
+    server: Server | None
     environ: dict[str, str] = field(default_factory=dict)
 
     def write(self, text: str, name: str = "floe.yaml") -> None:
@@ -52,13 +52,21 @@ class Workshop:
     def declare(
         self, datasets: Mapping[str, Any], processes: Mapping[str, Any], **more: Any
     ) -> None:
-        """Write floe.yaml, and a platform that uses the server which is running."""
+        """Write floe.yaml, and a platform with a Spark server."""
         spec = {"name": "shop", "datasets": datasets, "processes": processes, **more}
         self.write(yaml.safe_dump(spec, sort_keys=False))
+        self.write(yaml.safe_dump({"compute": {"default": self._compute()}}), "platform.yaml")
+
+    def _compute(self) -> dict[str, Any]:
+        """The server that is running; without one the project gets a small one of its own."""
+        if self.server is None:
+            return {"memory": "1g"}
         address, _, token = self.server.url.partition("/;token=")
         self.environ["SPARK_TOKEN"] = token
-        platform = {"compute": {"default": {"url": address, "token": "secret://env/SPARK_TOKEN"}}}
-        self.write(yaml.safe_dump(platform), "platform.yaml")
+        # The server is shared, and the lake is not.
+        lake = {"uri": f"jdbc:sqlite:{self.root}/lake.db", "warehouse": f"{self.root}/lake"}
+        conf = {f"spark.sql.catalog.lake.{key}": value for key, value in lake.items()}
+        return {"url": address, "token": "secret://env/SPARK_TOKEN", "conf": conf}
 
     def deliver(self, day: date, *rows: tuple[int, float]) -> None:
         """Put a day's trades where they are looked for."""

@@ -22,6 +22,7 @@ from floe.execution.planning import Wish
 from floe.execution.reporting import Failure, ReportedInput, ReportedOutput, Reporter, RunFacts
 from floe.execution.sparks import Sparks
 from floe.execution.versions.repair import Repaired, repair_versions
+from floe.execution.versions.retracting import finish_retractions
 from floe.execution.workspace import Workspace
 from floe.spec.identity import floe_process, process_of_key
 
@@ -58,8 +59,9 @@ class Remainder:
 
 
 def repair(workspace: Workspace, sparks: Sparks) -> list[Repaired]:
-    """Bring all to an end that a killed process left: its versions first, then its runs."""
+    """Bring all to an end that a killed process left: versions, retractions, then runs."""
     repaired = repair_versions(workspace, sparks)
+    finish_retractions(workspace, sparks)
     for run_id in _dead_runs(workspace):
         _bury(workspace, run_id)
     return repaired

@@ -43,9 +43,10 @@ def server_settings(site: Site, profile: str | None = None) -> Settings:
     return {**settings, "spark.redaction.regex": _redaction(settings)}
 
 
-def session_settings(site: Site) -> dict[str, str]:
+def session_settings(site: Site, profile: str | None = None) -> dict[str, str]:
     """Return what every session on a server of somebody else starts with."""
-    return {**SESSION, **session_lake_settings(site)}
+    own = {key: site.reveal(value) for key, value in site.compute(profile).conf.items()}
+    return {**SESSION, **session_lake_settings(site), **own}
 
 
 def master(compute: Compute) -> str:

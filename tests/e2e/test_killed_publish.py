@@ -1,0 +1,154 @@
+"""kill -9 between any two steps of a publish: nothing half is ever read, and the next start mends.
+
+The long form kills at random moments too, floe and Spark in turn.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floe.catalog.runs import list_runs
+from floe.execution.faults import POINTS
+from floe.execution.resuming import repair
+from floe.execution.spark.server import Server, ensure_server, server_status, stop_server
+from floe.execution.workspace import load_site
+from floe.settings import ProjectPaths
+from tests.execution.conftest import spark_server, spark_site
+from tests.execution.workshop import (
+    FLOE,
+    TOTAL_SQL,
+    TOTALS,
+    TRADES,
+    TUESDAY,
+    OpenShop,
+    Workshop,
+)
+
+__all__ = ["spark_server", "spark_site"]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.soak]
+ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "0"))
+RIGHT = [(2, 15.5)]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark_server: Server) -> Workshop:
+    return make_shop(tmp_path, spark_server)
+
+
+def make_shop(root: Path, server: Server | None) -> Workshop:
+    shop = Workshop(root, server)
+    shop.declare(
+        {"raw.trades": TRADES, "risk.totals": TOTALS},
+        {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                    "sql": TOTAL_SQL, "retry": {"max_attempts": 3, "delay": "1s"}}},
+    )  # fmt: skip
+    shop.deliver(TUESDAY, (1, 10.0), (2, 5.5))
+    return shop
+
+
+def last_run(project: OpenShop) -> Any:
+    with project.workspace.catalog.reading() as session:
+        return list_runs(session, limit=1)[0]
+
+
+def check_nothing_half_is_read(project: OpenShop) -> None:
+    """Every version that the catalog calls READY is whole, and so is what the stable name shows."""
+    for tag, state in project.states("risk.totals").items():
+        if state in ("READY", "SUPERSEDED"):
+            assert project.rows("risk.totals", tag) == RIGHT
+    with project.sparks.session() as spark:
+        if spark.catalog.tableExists("lake.risk.totals"):
+            assert project.main("risk.totals") in ([], RIGHT)
+
+
+def check_all_is_mended(project: OpenShop) -> None:
+    """No version is unfinished, no run open, no branch left."""
+    assert not {"WRITING", "PUBLISHING"} & set(project.states("risk.totals").values())
+    with project.workspace.catalog.reading() as session:
+        assert not list_runs(session, statuses=["STARTED"])
+    with project.sparks.session() as spark:
+        refs = spark.sql("select name, type from lake.risk.totals.refs").collect()
+        assert {row.name for row in refs if row.type == "BRANCH"} == {"main"}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_floe_killed_between_two_steps_of_a_publish(shop: Workshop, point: str) -> None:
+    killed = shop.floe("run", "totals", "--date", str(TUESDAY), fault=point, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    with shop.open() as project:
+        run_id = last_run(project).run_uuid
+        check_nothing_half_is_read(project)
+    shop.floe("run", "--resume", run_id)
+    with shop.open() as project:
+        check_nothing_half_is_read(project)
+        check_all_is_mended(project)
+        states = list(project.states("risk.totals").values())
+        assert states.count("READY") == 1
+        # What was announced was whole: it is finished, not done again.
+        expected = 1 if POINTS.index(point) >= POINTS.index("announced") else 2
+        assert len(states) == expected
+
+
+def test_the_next_start_repairs_before_it_runs(shop: Workshop) -> None:
+    shop.floe("run", "totals", "--date", str(TUESDAY), fault="written", check=False)
+    done = shop.floe("run", "totals", "--date", str(TUESDAY))
+    assert "Repaired risk.totals 2026-09-01.1: ABANDONED" in done.stdout
+    with shop.open() as project:
+        check_all_is_mended(project)
+        assert project.states("risk.totals") == {
+            "2026-09-01.1": "ABANDONED",
+            "2026-09-01.2": "READY",
+        }
+
+
+def test_spark_killed_in_the_middle_of_a_publish_is_started_again(tmp_path: Path) -> None:
+    shop = make_shop(tmp_path, None)
+    site = load_site(ProjectPaths(tmp_path))
+    try:
+        shop.environ["FLOE_FAULT_PID"] = str(ensure_server(site).pid)
+        done = shop.floe("run", "totals", "--date", str(TUESDAY), "--json", fault="written")
+        assert json.loads(done.stdout)["attempts"] == 2
+        with shop.open() as project:
+            repair(project.workspace, project.sparks)
+            check_nothing_half_is_read(project)
+            check_all_is_mended(project)
+    finally:
+        stop_server(site)
+
+
+@pytest.mark.skipif(not ROUNDS, reason="the long form: FLOE_SOAK_ROUNDS says how many rounds")
+@pytest.mark.timeout(0)
+def test_floe_and_spark_killed_at_random_moments(tmp_path: Path) -> None:
+    shop = make_shop(tmp_path, None)
+    site = load_site(ProjectPaths(tmp_path))
+    choose = random.Random(20260901)
+    try:
+        for number in range(ROUNDS):
+            server = ensure_server(site)
+            process = subprocess.Popen(
+                [str(FLOE), "run", "totals", "--date", str(TUESDAY)],
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            time.sleep(choose.uniform(0.5, 5.0))
+            victim = process.pid if number % 3 else server.pid
+            if victim is not None and (process.poll() is None or victim == server.pid):
+                os.kill(victim, signal.SIGKILL)
+            process.wait()
+            with shop.open() as project:
+                repair(project.workspace, project.sparks)
+                check_nothing_half_is_read(project)
+                if project.states("risk.totals").values():
+                    check_all_is_mended(project)
+        shop.floe("run", "totals", "--date", str(TUESDAY))
+        assert server_status(site).state == "running"
+    finally:
+        stop_server(site)
