@@ -27,6 +27,7 @@ PASSING = (
     "Found new conflicting",
     "not an ancestor",
     "SQLITE_BUSY",
+    "Cannot check and eventually update SQL schema",
     "database is locked",
     "SocketTimeoutException",
     "TimeoutException",

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from floe import clock
 from floe.execution.jars import Progress
 from floe.execution.site import Site
+from floe.execution.spark.clients import open_lake
 from floe.execution.spark.errors import (
     LogMissingError,
     NoOwnServerError,
@@ -215,6 +216,7 @@ def _wait(place: ServerPlace, running: Running) -> Running:
         raise _not_started(place, happened, _said(place, running))
     for file in (place.properties, place.pid):
         file.unlink(missing_ok=True)
+    open_lake(connect_url(_address(running), running.token), place.site.platform.lake.name)
     ready = replace(running, ready=True)
     write_state(place, ready)
     return ready

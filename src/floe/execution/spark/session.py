@@ -1,10 +1,10 @@
 """Sessions on a Spark Connect server: one for each run, which costs a tenth of a second."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from floe.execution.site import Site
+from floe.execution.spark.clients import close_session, create_client
 from floe.execution.spark.errors import SparkLostError, SparkRefusedError
 from floe.execution.spark.faults import is_lost, is_passing, is_refused
 from floe.execution.spark.server import Server, ensure_server
@@ -34,23 +34,13 @@ def open_session(
         return _open(site, ensure_server(site, profile=profile), settings)
 
 
-def close_session(session: "ConnectSession") -> None:
-    """Close a session. That of a server which is gone is closed as well, at once."""
-    session.client.set_retry_policies([])
-    with suppress(Exception):
-        session.client.release_session()
-    # Done above: pyspark would wait for a dead server, and complain.
-    session.release_session_on_close = False
-    session.stop()
-
-
 def interrupt(session: "ConnectSession") -> None:
     """End all that runs in a session, from any thread. The session can be used further."""
     session.interruptAll()
 
 
 def _open(site: Site, server: Server, conf: Mapping[str, str]) -> "ConnectSession":
-    session = _create(server.url)
+    session = create_client(server.url)
     try:
         # The first call that reaches the server: until now nothing was said to it.
         session.version  # noqa: B018
@@ -65,21 +55,6 @@ def _open(site: Site, server: Server, conf: Mapping[str, str]) -> "ConnectSessio
 
 def _given(site: Site, server: Server) -> dict[str, str]:
     return {} if server.ours else session_settings(site)
-
-
-def _create(url: str) -> "ConnectSession":
-    from pyspark.sql import SparkSession
-
-    from floe.execution.spark.repairs import forget_at_exit, quieten
-    from floe.execution.spark.retries import ShortPolicy
-
-    quieten()
-    # Not getOrCreate: that would hand out the session of another run.
-    builder: Any = SparkSession.builder
-    session: ConnectSession = builder.remote(url).create()
-    forget_at_exit(session)
-    session.client.set_retry_policies([ShortPolicy()])
-    return session
 
 
 def _explain(error: BaseException, server: Server) -> None:

@@ -1,0 +1,42 @@
+"""Clients of a Spark Connect server as pyspark makes them, and how they are let go."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+
+def create_client(url: str) -> "ConnectSession":
+    """Make a session of its own on the server at a URL; nothing is said to it yet."""
+    from pyspark.sql import SparkSession
+
+    from floe.execution.spark.repairs import forget_at_exit, quieten
+    from floe.execution.spark.retries import ShortPolicy
+
+    quieten()
+    # Not getOrCreate: that would hand out the session of another run.
+    builder: Any = SparkSession.builder
+    session: ConnectSession = builder.remote(url).create()
+    forget_at_exit(session)
+    session.client.set_retry_policies([ShortPolicy()])
+    return session
+
+
+def close_session(session: "ConnectSession") -> None:
+    """Close a session. That of a server which is gone is closed as well, at once."""
+    session.client.set_retry_policies([])
+    with suppress(Exception):
+        session.client.release_session()
+    # Done above: pyspark would wait for a dead server, and complain.
+    session.release_session_on_close = False
+    session.stop()
+
+
+def open_lake(url: str, lake: str) -> None:
+    """Let the lake's catalog make its tables, over which two first sessions would stumble."""
+    client = create_client(url)
+    try:
+        client.sql(f"SHOW NAMESPACES IN `{lake}`").collect()
+    finally:
+        close_session(client)

@@ -1,0 +1,176 @@
+"""The credit-risk night, as a user runs it: by the command line, in a copy of the demo."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.spark_cluster import StandaloneCluster
+
+DEMO = Path(__file__).parent.parent.parent / "demo" / "credit_risk"
+FLOE = Path(sys.executable).parent / "floe"
+DAY, DAY_BEFORE = "2026-09-01", "2026-08-31"
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@dataclass(frozen=True)
+class Night:
+    """A copy of the demo."""
+
+    root: Path
+
+    def floe(self, *arguments: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [str(FLOE), *arguments], cwd=self.root, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def run_all(self, day: str = DAY, code: int = 0) -> Any:
+        return json.loads(self.floe("run", "--all", "--date", day, "--json", code=code))
+
+    def make_data(self, *arguments: str) -> None:
+        subprocess.run(
+            [sys.executable, "make_data.py", *arguments],
+            cwd=self.root,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def versions(self, dataset: str) -> dict[str, str]:
+        listed = json.loads(self.floe("versions", dataset, "--json"))
+        return {row["tag"]: row["state"] for row in listed["versions"]}
+
+    def read(self, dataset: str, version: str) -> list[dict[str, Any]]:
+        lines = self.floe("read", dataset, "--version", version, "--limit", "1000", "--json")
+        return [json.loads(line) for line in lines.splitlines()]
+
+
+def copy_demo(root: Path) -> Night:
+    shutil.copytree(DEMO, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".floe", "data"))
+    night = Night(root)
+    night.make_data()
+    return night
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
+    """The demo after its first night, on the embedded Spark."""
+    night = copy_demo(tmp_path_factory.mktemp("credit_risk"))
+    try:
+        report = night.run_all()
+        assert report["ok"], report
+        yield night
+    finally:
+        night.floe("spark", "stop")
+
+
+def outputs(report: Any) -> dict[str, str]:
+    return {
+        output["dataset"]: output["tag"]
+        for process in report["processes"]
+        for output in (process["run"] or {"outputs": []})["outputs"]
+    }
+
+
+def test_the_night_makes_every_dataset(night: Night) -> None:
+    made = night.versions("reporting.large_exposures_receipt")
+    assert made == {"2026-09-01.1": "READY"}
+    large = night.read("reporting.large_exposures", "2026-09-01.1")
+    assert len(large) == 9
+    receipt = night.root / f"data/out/receipts/{DAY}/2026-09-01.1/receipt.json"
+    assert [one["name"] for one in json.loads(receipt.read_text())["files"]] == [
+        "large_exposures.csv"
+    ]
+
+
+def test_the_feed_has_a_manifest_and_a_stable_location(night: Night) -> None:
+    latest = night.root / "data/out/large_exposures/latest"
+    manifest = json.loads((latest / "manifest.json").read_text())
+    assert manifest["files"][0]["rows"] == 9
+
+
+def test_columns_lead_back_to_the_feeds(night: Night) -> None:
+    shown = json.loads(night.floe("lineage", "credit.exposure", "--columns", "--json"))
+    text = json.dumps(shown)
+    for column in ("credit.positions", "market.fx_rates", "credit.collateral"):
+        assert column in text
+
+
+def test_a_second_run_makes_second_versions_and_feeds_keep_theirs(night: Night) -> None:
+    report = night.run_all()
+    assert report["ok"]
+    assert {tag.rpartition(".")[2] for tag in outputs(report).values()} == {"2"}
+    assert not any(arrival["new"] for arrival in report["arrivals"])
+    assert night.read("credit.exposure", "2026-09-01.2") == night.read(
+        "credit.exposure", "2026-09-01.1"
+    )
+
+
+def test_a_corrupted_feed_is_rejected_with_the_reason_and_nothing_downstream_moves(
+    night: Night,
+) -> None:
+    before = {name: night.versions(name) for name in ("credit.positions_eur", "credit.exposure")}
+    night.make_data("--corrupt", f"fx:{DAY}")
+    report = night.run_all(code=1)
+    (rejected,) = [one for one in report["arrivals"] if one["state"] == "REJECTED"]
+    assert rejected["dataset"] == "market.fx_rates"
+    assert "sha256" in rejected["reason"]
+    states = {one["process"]: one["state"] for one in report["processes"]}
+    assert states["credit.positions_in_eur"] == states["credit.exposure_daily"] == "SKIPPED"
+    assert {name: night.versions(name) for name in before} == before
+    night.make_data()
+    assert night.run_all()["ok"]
+
+
+def test_an_older_date_leaves_the_stable_name_where_it_was(night: Night) -> None:
+    latest = night.root / "data/out/large_exposures/latest"
+    shown = latest.resolve()
+    report = night.run_all(DAY_BEFORE)
+    assert report["ok"], report
+    assert latest.resolve() == shown
+    assert night.versions("credit.exposure")[f"{DAY_BEFORE}.1"] == "READY"
+
+
+def test_a_run_is_repeated_on_the_very_versions_that_it_read(night: Night) -> None:
+    first = json.loads(night.floe("run", "credit.expected_loss_daily", "-d", DAY, "--json"))
+    night.floe("run", "credit.exposure_daily", "-d", DAY, "--json")
+    again = json.loads(
+        night.floe(
+            "run", "credit.expected_loss_daily", "-d", DAY, "--as", first["run_id"], "--json"
+        )
+    )
+    old, new = first["outputs"][0]["tag"], again["outputs"][0]["tag"]
+    assert old != new
+    assert night.read("credit.expected_loss", old) == night.read("credit.expected_loss", new)
+
+
+def test_the_same_night_runs_on_a_cluster(tmp_path: Path) -> None:
+    night = copy_demo(tmp_path)
+    with StandaloneCluster() as cluster:
+        platform = (night.root / "platform.yaml").read_text()
+        compute = f"compute: {{default: {{url: '{cluster.url}', memory: 1g}}}}\n"
+        (night.root / "platform.yaml").write_text(platform + compute)
+        try:
+            report = night.run_all()
+            assert report["ok"], report
+            assert len(night.read("reporting.large_exposures", "2026-09-01.1")) == 9
+        finally:
+            night.floe("spark", "stop")
+
+
+def test_the_demo_in_the_repository_stays_clean() -> None:
+    ignored = subprocess.run(
+        ["git", "check-ignore", "-q", "demo/credit_risk/.floe/x", "demo/credit_risk/data/x"],
+        cwd=DEMO.parent.parent,
+        check=False,
+        env=os.environ,
+    )
+    assert ignored.returncode == 0
