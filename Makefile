@@ -14,7 +14,7 @@ help: ## list what can be made
 setup: ## install all that floe needs: Python packages, Java, node, Spark's jars
 	@$(SETUP)
 
-demo: setup ## compile the demo project, fill a catalog from it and show what is registered
+demo: setup ## run a night of the demo project on embedded Spark, and show what came of it
 	@$(BIN)/python -m tools.demo
 
 test: setup ## one pass of everything: format, lint, types, import contracts, all tests
@@ -41,5 +41,5 @@ lock: setup ## pin every requirement anew, with hashes
 
 clean: ## remove what set-up and runs have made
 	@rm -rf $(VENV) .cache .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis \
-		.import_linter_cache benchmarks/.work demo/*/.floe
+		.import_linter_cache benchmarks/.work demo/*/.floe demo/*/data
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
