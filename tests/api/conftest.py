@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from floe.api import create_app
 from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.principals import DATA_OWNER, ROLES, create_token
+from tests.events.factory import FOREVER
 
 TEAM = "Credit Risk"
 
@@ -43,7 +44,8 @@ def tokens(catalog: Catalog) -> dict[str, str]:
 @pytest.fixture
 def anonymous(catalog: Catalog) -> Iterator[TestClient]:
     """A client without a token."""
-    with TestClient(create_app(catalog), raise_server_exceptions=False) as client:
+    app = create_app(catalog, retention=FOREVER)
+    with TestClient(app, raise_server_exceptions=False) as client:
         yield client
 
 

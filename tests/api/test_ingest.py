@@ -3,12 +3,15 @@
 import gzip
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from floe.api import create_app
 from floe.api.routes import ingest
+from floe.catalog.database import Catalog
 from floe.catalog.recording import CatalogUnavailableError, EventClaim
 from floe.errors import FloeError
 from floe.events.ingest import DoorBusyError, EventDoor
@@ -111,6 +114,21 @@ def test_a_historical_event_fills_history_and_triggers_nothing(admin: TestClient
     assert admin.get(f"/api/v1/run/{run_id(COMPUTE)}").json()["historical"] is True
     assert admin.get("/api/v1/changes").json()["items"] == []
     assert admin.post(f"{LINEAGE}?historical=perhaps", json=event()).status_code == 422
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_an_event_older_than_retention_is_no_news_alone_or_in_a_batch(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(ingest, "LARGE_BYTES", 1)
+    app = create_app(catalog, login=False, retention=timedelta(days=1))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        assert client.post(LINEAGE, json=event(LOAD)).status_code == 201
+        assert client.post(f"{LINEAGE}/batch", json=[event(COMPUTE)]).status_code == 200
+        for job in (LOAD, COMPUTE):
+            assert client.get(f"/api/v1/run/{run_id(job)}").json()["historical"] is True
+        assert client.get("/api/v1/changes").json()["items"] == []
 
 
 class StubDoor(EventDoor):

@@ -21,6 +21,7 @@ from tests.api.night import (
 
 # The catalog of all tests, not the one of the API's: this module runs on PostgreSQL as well.
 from tests.conftest import catalog as catalog  # noqa: PLC0414
+from tests.events.factory import FOREVER
 
 DAYS = ("2026-09-01", "2026-09-02", "2026-09-03")
 
@@ -31,7 +32,7 @@ def api(catalog: Catalog) -> Iterator[TestClient]:
     with catalog.writing() as session:
         token = create_token(session, "admin", PLATFORM_ADMIN, actor="test").text
     headers = {"Authorization": f"Bearer {token}"}
-    with TestClient(create_app(catalog), headers=headers) as client:
+    with TestClient(create_app(catalog, retention=FOREVER), headers=headers) as client:
         tell(client, *DAYS)
         yield client
 

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from floe.cli import app
 from floe.cli.api import write_secret
+from tests.events.factory import event, recently, run_id, written
 
 # Each starts programs of its own.
 pytestmark = pytest.mark.slow
@@ -93,6 +94,17 @@ def test_the_link_is_shown_once_and_what_came_in_is_there_after_a_restart(tmp_pa
         assert not any("#token=" in line for line in said)
         assert f"Log in with the token in {tmp_path / '.floe' / 'token'}." in said
         assert len(get(f"{url_in(said)}/api/v1/runs", token)["items"]) == 1
+
+
+def test_what_is_older_than_the_platform_keeps_events_is_no_news(tmp_path: Path) -> None:
+    (tmp_path / "floe.yaml").write_text("name: night\n")
+    kept = "catalog:\n  default:\n    retention: {events: 1h}\n"
+    (tmp_path / "platform.yaml").write_text(kept)
+    body = json.loads(event("COMPLETE", recently(0), outputs=[written("t")]))
+    with floe_api(tmp_path, "--no-auth") as (_, said):
+        get(f"{url_in(said)}/api/v1/lineage", **body)
+        assert get(f"{url_in(said)}/api/v1/run/{run_id('run')}")["historical"] is True
+        assert get(f"{url_in(said)}/api/v1/changes")["items"] == []
 
 
 def test_one_who_waits_for_changes_does_not_hold_up_the_end(tmp_path: Path) -> None:

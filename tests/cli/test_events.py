@@ -16,7 +16,7 @@ from floe.cli.events import BadTimeError, app
 from floe.client import Client
 from floe.events import bulk
 from tests.client.fake_api import FakeApi
-from tests.events.factory import at, event, written
+from tests.events.factory import at, event, recently, written
 from tests.events.state import state_of
 
 EVENTS = [
@@ -47,6 +47,17 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.fixture
+def news(tmp_path: Path) -> str:
+    path = tmp_path / "news.ndjson"
+    bodies = [
+        event("COMPLETE", recently(0), "fx", "load_fx", outputs=[written("market.fx")]),
+        event("FAIL", recently(1), "exposure", error="no feed"),
+    ]
+    path.write_bytes(b"\n".join(bodies) + b"\n")
+    return str(path)
+
+
 def floe_events(*arguments: str) -> Result:
     return CliRunner().invoke(app, arguments)
 
@@ -68,9 +79,19 @@ def test_an_import_says_how_many_lines_and_the_second_that_it_was_done(
     assert count(catalog, "changes") == 0
 
 
-def test_a_live_import_is_news(catalog: Catalog, file: str) -> None:
-    floe_events("import", file, "--live")
+def test_a_live_import_is_news(catalog: Catalog, news: str) -> None:
+    floe_events("import", news, "--live")
     assert count(catalog, "changes") == 2
+
+
+def test_what_is_older_than_the_platform_keeps_events_is_no_news(
+    catalog: Catalog, news: str, tmp_path: Path
+) -> None:
+    (tmp_path / "floe.yaml").write_text("name: night\n")
+    (tmp_path / "platform.yaml").write_text("catalog:\n  default:\n    retention: {events: 1h}\n")
+    floe_events("import", news, "--live")
+    assert count(catalog, "versions") == 1
+    assert count(catalog, "changes") == 0
 
 
 def test_rejected_lines_are_said_and_kept_and_exit_1(tmp_path: Path) -> None:

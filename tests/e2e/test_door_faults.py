@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import text
 
 from floe.catalog.database import open_catalog
-from tests.events.factory import at, event, read, written
+from tests.events.factory import at, event, read, recently, written
 from tools.postgresql import PostgresqlServer
 from tools.running_api import RunningApi
 
@@ -27,7 +27,7 @@ def night(prefix: str, size: int) -> list[bytes]:
     return [
         event(
             "COMPLETE",
-            at(number % 60),
+            recently(number % 60),
             f"{prefix} {number}",
             f"job {number % 7}",
             inputs=[read(f"in.t{number % 5}")],

@@ -20,7 +20,11 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
+from floe import clock
+
 NOON = datetime(2026, 9, 1, 12, tzinfo=UTC)
+# For a door that takes them as news, however long ago that noon is.
+FOREVER = timedelta(days=36_500)
 LAKE = "lake"
 PRODUCER = "https://example.com/tests"
 
@@ -28,6 +32,12 @@ PRODUCER = "https://example.com/tests"
 def at(minutes: float) -> datetime:
     """A moment, in minutes after noon."""
     return NOON + timedelta(minutes=minutes)
+
+
+def recently(minutes: float) -> datetime:
+    """A moment of yesterday, in minutes after noon: news to a door that keeps events for days."""
+    noon = clock.now().replace(hour=12, minute=0, second=0, microsecond=0)
+    return noon - timedelta(days=1) + timedelta(minutes=minutes)
 
 
 def run_id(name: str) -> str:

@@ -4,7 +4,7 @@ import gzip
 import itertools
 import random
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from floe.catalog.events import ImportRecorder
 from floe.catalog.recording import CatalogUnavailableError
 from floe.events import bulk
 from floe.events.bulk import EventFileError, Rejected, Watcher, identify, import_events
-from tests.events.factory import at, event, written
+from tests.events.factory import FOREVER, at, event, written
 from tests.events.state import state_of
 
 
@@ -68,8 +68,16 @@ def test_a_file_fills_history_and_triggers_nothing(catalog: Catalog, file: Path)
 
 
 def test_a_live_import_is_news(catalog: Catalog, file: Path) -> None:
-    import_events(catalog, file, historical=False)
+    import_events(catalog, file, historical=False, retention=FOREVER)
     assert counts(catalog)["changes"] == 6
+
+
+def test_what_is_older_than_retention_is_no_news_in_a_live_import_either(
+    catalog: Catalog, file: Path
+) -> None:
+    import_events(catalog, file, historical=False, retention=timedelta(days=1))
+    found = counts(catalog)
+    assert (found["versions"], found["changes"]) == (6, 0)
 
 
 def test_the_same_file_again_is_known_wherever_it_lies(catalog: Catalog, file: Path) -> None:

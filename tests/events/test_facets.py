@@ -19,11 +19,11 @@ from floe.catalog.runs import get_run
 from floe.catalog.tables import Dataset, DatasetVersion, RunInput
 from floe.catalog.versions import list_versions
 from floe.events.ingest import read_claim
-from tests.events.factory import NOON, at, event, read, run_id, written
+from tests.events.factory import FOREVER, NOON, at, event, read, run_id, written
 
 
 def record(catalog: Catalog, *bodies: bytes, historical: bool = False) -> None:
-    claims = [read_claim(body, historical=historical) for body in bodies]
+    claims = [read_claim(body, historical=historical, retention=FOREVER) for body in bodies]
     recorder = Recorder(catalog.store)
     assert record_group(catalog, recorder, claims, clock.now()) == {}
     recorder.close()

@@ -7,16 +7,18 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import func, select, text
+from sqlalchemy.exc import OperationalError
 
 from floe import clock
+from floe.catalog import list_changes, list_versions
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import find_dataset
-from floe.catalog.recording import UnstorableClaimError
+from floe.catalog.recording import UnstorableClaimError, group
 from floe.catalog.search import search_datasets
 from floe.catalog.tables import ProcessRun, RunEvent
 from floe.events import ingest
 from floe.events.ingest import DoorBusyError, DoorClosedError, EventDoor, read_claim
-from tests.events.factory import at, event, written
+from tests.events.factory import at, event, run_id, written
 
 
 def count(catalog: Catalog, table: type[RunEvent] | type[ProcessRun]) -> int:
@@ -128,3 +130,49 @@ def test_todays_events_have_a_partition_and_far_days_go_to_the_strays(catalog: C
     with catalog.reading() as session:
         places = session.execute(text("SELECT tableoid::regclass::text FROM run_event ORDER BY 1"))
         assert list(places.scalars()) == [f"run_event_{today:%Y%m%d}", "run_event_default"]
+
+
+def test_an_event_older_than_retention_fills_history_and_triggers_nothing(catalog: Catalog) -> None:
+    now = clock.now()
+    old, late = now - timedelta(days=91), now - timedelta(days=89)
+    bodies = [
+        event("COMPLETE", old, "old", outputs=[written("kept")]),
+        event("FAIL", old, "old failure"),
+        event("COMPLETE", late, "late", outputs=[written("awaited")]),
+    ]
+    with closing(EventDoor(catalog)) as door:
+        assert door.submit([read_claim(body) for body in bodies]).result(timeout=30) == {}
+    with catalog.reading() as session:
+        awaited = find_dataset(session, "awaited").dataset_id
+        assert len(list_versions(session, find_dataset(session, "kept").dataset_id)) == 1
+        changes = [(one.kind, one.dataset_id) for one in list_changes(session, after=0)]
+        assert changes == [("VERSION_READY", awaited)]
+        runs = session.execute(select(ProcessRun.run_uuid, ProcessRun.historical))
+        assert {run.run_uuid: run.historical for run in runs} == {
+            run_id("old"): True,
+            run_id("old failure"): True,
+            run_id("late"): False,
+        }
+
+
+def test_an_event_is_news_where_events_are_kept_for_longer() -> None:
+    old = clock.now() - timedelta(days=400)
+    body = event("COMPLETE", old, outputs=[written("t")])
+    assert read_claim(body).historical
+    assert not read_claim(body, retention=timedelta(days=401)).historical
+    # As long as a platform can say: no date goes back that far.
+    assert not read_claim(body, retention=timedelta(days=999_999_999)).historical
+
+
+def test_a_database_error_at_the_start_does_not_close_the_door(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: object) -> None:
+        raise OperationalError("SELECT", {}, catalog.engine.dialect.loaded_dbapi.OperationalError())
+
+    monkeypatch.setattr(group, "list_unindexed", fail)
+    with closing(EventDoor(catalog)) as door:
+        assert door.submit([read_claim(event("START", at(0)))]).result(timeout=30) == {}
+        assert door.is_open
+    assert "Datasets of before were not indexed" in caplog.text
+    assert count(catalog, RunEvent) == 1

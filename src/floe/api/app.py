@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import anyio.to_thread
@@ -24,6 +25,7 @@ from floe.api.watch import ChangeWatch
 from floe.catalog import Catalog
 from floe.catalog.sessions import Sessions
 from floe.client.names import LAKE
+from floe.events.claims import RETENTION
 from floe.events.ingest import EventDoor
 
 # Together fewer than the catalog has connections: the door needs one as well.
@@ -32,16 +34,19 @@ READERS, OTHERS = 8, 5
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
-def create_app(catalog: Catalog, *, login: bool = True, lake: str = LAKE) -> FastAPI:
+def create_app(
+    catalog: Catalog, *, login: bool = True, lake: str = LAKE, retention: timedelta = RETENTION
+) -> FastAPI:
     """Make the API of a catalog. Without login everybody on this machine may do everything.
 
-    Datasets that old jobs name without a namespace are of the lake.
+    Datasets that old jobs name without a namespace are of the lake. Events that are older than
+    they are kept fill history and trigger nothing.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = OTHERS
-        services = _make_services(catalog, login=login, lake=lake)
+        services = _make_services(catalog, login=login, lake=lake, retention=retention)
         app.state.services = services
         try:
             yield
@@ -60,7 +65,7 @@ def describe_api() -> dict[str, Any]:
     return write_document(_assemble(None))
 
 
-def _make_services(catalog: Catalog, *, login: bool, lake: str) -> Services:
+def _make_services(catalog: Catalog, *, login: bool, lake: str, retention: timedelta) -> Services:
     sessions, answers = Sessions(catalog), LoopAnswers(asyncio.get_running_loop())
     return Services(
         sessions=sessions,
@@ -72,6 +77,7 @@ def _make_services(catalog: Catalog, *, login: bool, lake: str) -> Services:
         budget=Budget(),
         threads=ThreadPoolExecutor(READERS, thread_name_prefix="reader"),
         lake=lake,
+        retention=retention,
     )
 
 

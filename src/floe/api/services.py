@@ -1,6 +1,7 @@
 """What routes stand on: the catalog, the event door, the gate and the counters."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -31,6 +32,8 @@ class Services:
     budget: "Budget"
     threads: "Executor"
     lake: str
+    # How long events are kept: what is older fills history and triggers nothing.
+    retention: timedelta
 
 
 def services_of(request: Request) -> Services:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.context import catalog_url
+from floe.cli.context import catalog_url, event_retention
 from floe.cli.options import ProjectOption
 from floe.cli.output import console, print_json
 from floe.settings import ProjectNotFoundError, ProjectPaths, find_project
@@ -72,7 +72,10 @@ def api(
 
         first = None if no_auth else _make_admin(catalog, home.token_file)
         _welcome(url_of(listener), home, first, login=not no_auth)
-        serve(create_app(catalog, login=not no_auth, lake=home.lake), listener)
+        served = create_app(
+            catalog, login=not no_auth, lake=home.lake, retention=event_retention(project)
+        )
+        serve(served, listener)
     console.print("floe api has stopped; everything that came in is written.")
 
 

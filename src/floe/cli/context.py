@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floe.settings import find_project
+from floe.settings import ProjectNotFoundError, find_project
 
 if TYPE_CHECKING:
     from floe.catalog import Catalog
@@ -26,6 +27,22 @@ def catalog_url(project: Path | None) -> str:
     secrets = Path(platform.secrets.folder)
     full = complete(database, root=paths.root, environ=os.environ, secrets=secrets)
     return full.render_as_string(hide_password=False)
+
+
+def event_retention(project: Path | None) -> timedelta:
+    """Say how long the catalog keeps events; a catalog without a project keeps the default."""
+    from floe.spec import load_platform
+    from floe.spec.platform import CatalogRetention
+    from floe.spec.profiles import load_catalog_database
+
+    try:
+        paths = find_project(project)
+    except ProjectNotFoundError:
+        if project is not None or "FLOE_PROJECT" in os.environ:
+            raise
+        return CatalogRetention().events
+    platform = load_platform(paths, os.environ)
+    return load_catalog_database(paths, platform, os.environ).retention.events
 
 
 @contextmanager

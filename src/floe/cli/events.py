@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.context import open_project_catalog
+from floe.cli.context import event_retention, open_project_catalog
 from floe.cli.options import JsonOption, ProjectOption
 from floe.cli.output import console, err, print_json
 from floe.errors import FloeError
@@ -53,8 +53,9 @@ def import_(
 ) -> None:
     """Load a file of OpenLineage events, one a line. The same command goes on where it stopped.
 
-    Events fill history and trigger nothing unless --live is given. Exit 0: all lines are in, 1:
-    some were rejected, 2: it did not come to the end.
+    Events fill history and trigger nothing unless --live is given, and then too when they are
+    older than the catalog keeps events. Exit 0: all lines are in, 1: some were rejected, 2: it
+    did not come to the end.
     """
     try:
         report = _load(file, rejects, project, live=live)
@@ -148,7 +149,12 @@ def _load(file: Path, rejects: Path | None, project: Path | None, *, live: bool)
             on_bytes=lambda past: bar.update(task, completed=past), on_reject=bad.note
         )
         return import_events(
-            catalog, file, historical=not live, started_by=getuser(), watcher=watcher
+            catalog,
+            file,
+            historical=not live,
+            retention=event_retention(project),
+            started_by=getuser(),
+            watcher=watcher,
         )
 
 

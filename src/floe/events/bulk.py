@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from floe.catalog import Catalog
 from floe.catalog.events import ImportProgress, ImportRecorder, begin_import, move_import
 from floe.catalog.recording import EventClaim, index_forgotten, index_recorded, record_group
 from floe.errors import FloeError
+from floe.events.claims import RETENTION
 from floe.events.errors import BadEventError
 from floe.events.ingest import read_claim
 
@@ -83,10 +86,16 @@ def import_events(
     path: Path,
     *,
     historical: bool = True,
+    retention: timedelta = RETENTION,
     started_by: str | None = None,
     watcher: Watcher | None = None,
 ) -> ImportReport:
-    """Load what is not loaded yet of a file. Historical events fill history, trigger nothing."""
+    """Load what is not loaded yet of a file.
+
+    Historical events, and those that are older than events are kept, fill history and trigger
+    nothing.
+    """
+    read = partial(read_claim, historical=historical, retention=retention)
     source = identify(path)
     with catalog.writing() as session:
         done = begin_import(session, source, started_by)
@@ -95,7 +104,7 @@ def import_events(
     with closing(_Load(catalog, source, done, watcher or Watcher())) as load:
         with _opened(path) as (raw, lines):
             for group in _groups(_lines(path, lines, done)):
-                load.take(group, historical=historical)
+                load.take(group, read)
                 load.watcher.on_bytes(raw.tell())
         if load.at != done:
             load.finish()
@@ -120,14 +129,14 @@ class _Load:
         self._catalog, self._source = catalog, source
         self._recorder = ImportRecorder(catalog.store, source)
 
-    def take(self, lines: Sequence[_Line], *, historical: bool) -> None:
+    def take(self, lines: Sequence[_Line], read: Callable[[bytes], EventClaim]) -> None:
         """Record the events of some lines; report those that are none."""
         claims: list[EventClaim] = []
         numbers: list[int] = []
         rejected = self.at.rejected
         for line in lines:
             try:
-                claim = _read(line, historical=historical)
+                claim = _read(line, read)
             except BadEventError as error:
                 rejected += 1
                 self.watcher.on_reject(Rejected(line.number, str(error)))
@@ -158,10 +167,10 @@ class _Load:
         return dict(record_group(self._catalog, self._recorder, claims, clock.now()))
 
 
-def _read(line: _Line, *, historical: bool) -> EventClaim | None:
+def _read(line: _Line, read: Callable[[bytes], EventClaim]) -> EventClaim | None:
     if line.body is None:
         raise BadEventError(f"It is longer than {LONGEST_LINE:,} bytes.")
-    return read_claim(line.body, historical=historical) if line.body else None
+    return read(line.body) if line.body else None
 
 
 def _groups(lines: Iterator[_Line]) -> Iterator[list[_Line]]:

@@ -7,7 +7,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -26,6 +26,8 @@ SEEN = {
     "FAIL": Seen.STARTED | Seen.FAILED,
     "COMPLETE": Seen.STARTED | Seen.COMPLETED,
 }
+# How long a catalog keeps events, where its platform does not say.
+RETENTION = timedelta(days=90)
 # Facets of which the newest one is what holds for the dataset or the process now.
 DATASET_FACETS = ("documentation", "ownership", "tags", "lifecycleStateChange")
 PROCESS_FACETS = ("documentation", "ownership", "tags", "jobType", "sql", "sourceCodeLocation")
@@ -39,8 +41,15 @@ _decode = msgspec.json.decode
 _no_facets: dict[str, Raw] = {}
 
 
-def claims_of(event: Event, body: bytes, received_at: datetime, *, historical: bool) -> EventClaim:
-    """Gather all that an event claims."""
+def claims_of(
+    event: Event,
+    body: bytes,
+    received_at: datetime,
+    *,
+    historical: bool,
+    retention: timedelta = RETENTION,
+) -> EventClaim:
+    """Gather all that an event claims. One that is older than events are kept is history."""
     at = _utc(moment_of(event)) or received_at
     payload, codec = compress(body)
     run_facets = (event.run.facets if event.run else None) or _no_facets
@@ -52,7 +61,7 @@ def claims_of(event: Event, body: bytes, received_at: datetime, *, historical: b
         type=_type(event),
         payload=payload,
         codec=codec,
-        historical=historical or floe.get("historical") is True,
+        historical=historical or floe.get("historical") is True or received_at - at > retention,
         received_at=received_at,
         business_date=_date(floe.get("businessDate")),
         nominal_at=_nominal(run_facets),

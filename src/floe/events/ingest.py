@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol, TypeVar, overload
 
 from floe import clock
@@ -22,7 +23,7 @@ from floe.catalog.recording import (
     record_group,
 )
 from floe.errors import FloeError
-from floe.events.claims import claims_of
+from floe.events.claims import RETENTION, claims_of
 from floe.events.openlineage import read_event
 
 log = logging.getLogger(__name__)
@@ -47,9 +48,12 @@ class DoorClosedError(FloeError):
         super().__init__("The event door is closing. Try again in a moment.")
 
 
-def read_claim(body: bytes, *, historical: bool = False) -> EventClaim:
+def read_claim(
+    body: bytes, *, historical: bool = False, retention: timedelta = RETENTION
+) -> EventClaim:
     """Read an event and what it claims; raise BadEventError with every reason against it."""
-    return claims_of(read_event(body), body, clock.now(), historical=historical)
+    now = clock.now()
+    return claims_of(read_event(body), body, now, historical=historical, retention=retention)
 
 
 class Answer(Protocol):
@@ -135,7 +139,7 @@ class EventDoor:
         return not self._closed
 
     def _serve(self) -> None:
-        index_forgotten(self._catalog)
+        self._index_forgotten()
         closing, written = False, 0
         while not closing:
             group, closing = self._take()
@@ -145,6 +149,13 @@ class EventDoor:
             # A door that never rests has to make time for it.
             if not group or written % GROUPS_BETWEEN_INDEXING == 0:
                 self._index()
+
+    def _index_forgotten(self) -> None:
+        # A database that is away for a moment must not keep the door closed for good.
+        try:
+            index_forgotten(self._catalog)
+        except FloeError as error:
+            log.warning("Datasets of before were not indexed for the search: %s", error)
 
     def _index(self) -> None:
         # A quiet moment. If it fails, the next start finds what is not indexed.

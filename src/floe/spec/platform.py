@@ -78,7 +78,7 @@ class CatalogRetention(SpecModel):
     """How long the catalog keeps what happened."""
 
     events: Duration = parse_duration("90d")
-    """Raw events."""
+    """Raw events. One that arrives when it is older fills history and triggers nothing."""
     runs: Duration = parse_duration("400d")
     """Runs and their steps."""
 

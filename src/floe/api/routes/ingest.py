@@ -5,7 +5,8 @@ is the path that every run of every job takes.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 from fastapi import APIRouter
@@ -30,7 +31,7 @@ MOST_EVENT_BYTES = 16 * MIB
 MOST_BATCH_BYTES = 64 * MIB
 MOST_EVENTS = 10_000
 # So many events of a batch share a transaction, and are read while those before are written.
-EVENTS_AT_ONCE = 125
+EVENTS_AT_ONCE = 500
 # A body beyond this is read in a thread, so that others need not wait for it.
 LARGE_BYTES = 256 * 1024
 COMMITTED, REFUSED, RETRIABLE = "committed", "refused", "retriable"
@@ -48,7 +49,8 @@ async def send_event(request: Request) -> Response:
     """Take one event: of a run, of a job or of a dataset.
 
     201 means that it is committed, with all that follows from it. The same event again changes
-    nothing. `historical=true` fills history and triggers nothing.
+    nothing. `historical=true` fills history and triggers nothing, and so does an event
+    that is older than events are kept.
     """
     services, historical = services_of(request), _historical(request)
     check_type(request, JSON)
@@ -77,12 +79,9 @@ async def send_batch(request: Request) -> Response:
 
 async def take_event(services: Services, body: bytes, *, historical: bool = False) -> None:
     """Read an event, hand it in, and wait for its commit."""
+    read = partial(read_claim, body, historical=historical, retention=services.retention)
     try:
-        claim = (
-            read_claim(body, historical=historical)
-            if len(body) < LARGE_BYTES
-            else await run_in_threadpool(read_claim, body, historical=historical)
-        )
+        claim = read() if len(body) < LARGE_BYTES else await run_in_threadpool(read)
         answer = services.answers.expect()
         services.door.submit([claim], answer)
         wrong = await answer.future
@@ -128,12 +127,13 @@ async def _take_events(
     services: Services, events: Sequence[bytes], *, historical: bool
 ) -> dict[int, FloeError]:
     """Read some events while the ones before them are written; return what is wrong, by place."""
+    read = partial(read_claim, historical=historical, retention=services.retention)
     wrong: dict[int, FloeError] = {}
     async with asyncio.TaskGroup() as writing:
         before: asyncio.Task[None] | None = None
         for start in range(0, len(events), EVENTS_AT_ONCE):
             some = range(start, min(start + EVENTS_AT_ONCE, len(events)))
-            claims, unread = await run_in_threadpool(_read_some, events, some, historical)
+            claims, unread = await run_in_threadpool(_read_some, events, some, read)
             wrong.update(unread)
             if before is not None:
                 await before
@@ -163,13 +163,13 @@ def _split(body: bytes, kind: str) -> list[bytes]:
 
 
 def _read_some(
-    events: Sequence[bytes], some: range, historical: bool
+    events: Sequence[bytes], some: range, read: Callable[[bytes], EventClaim]
 ) -> tuple[list[_Placed], dict[int, FloeError]]:
     claims: list[_Placed] = []
     wrong: dict[int, FloeError] = {}
     for index in some:
         try:
-            claims.append((index, read_claim(events[index], historical=historical)))
+            claims.append((index, read(events[index])))
         except BadEventError as error:
             wrong[index] = error
     return claims, wrong

@@ -92,8 +92,11 @@ def index_recorded(catalog: Catalog, recorder: Recorder) -> None:
 
 def index_forgotten(catalog: Catalog) -> None:
     """Make datasets findable that a door left behind when it was cut off."""
-    with catalog.reading() as session:
-        forgotten = list_unindexed(session)
+    try:
+        with catalog.reading() as session:
+            forgotten = list_unindexed(session)
+    except DBAPIError as error:
+        raise _explain(catalog, error.orig or error) from error
     if forgotten:
         _index(catalog, forgotten)
 
