@@ -1,0 +1,54 @@
+"""Pages lead to files that exist, and name functions that the code has."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "floe"
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "demo").glob("*/README.md"),
+]
+GUIDES = [ROOT / "docs" / "tour.md", ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"]
+
+
+def named(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def sources(path: str) -> list[Path]:
+    """The files that a page may mean: by their whole path, or by the end of it."""
+    if (ROOT / path).is_file():
+        return [ROOT / path]
+    return [file for file in SOURCE.rglob("*.py") if f"/{file.as_posix()}".endswith(f"/{path}")]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_a_guide_names_only_files_and_functions_that_exist(page: Path) -> None:
+    wrong = []
+    for path, name in re.findall(r"`([\w/]+\.py)(?:: (\w+))?", page.read_text()):
+        texts = [file.read_text() for file in sources(path) if file.is_file()]
+        wanted = rf"^\s*(?:async def|def|class) {name}\b" if name else ""
+        if not any(re.search(wanted, text, re.MULTILINE) for text in texts):
+            wrong.append(f"{path}: {name}")
+    assert wrong == []

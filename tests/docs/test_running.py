@@ -1,0 +1,156 @@
+"""docs/reference/running.md names every command, option, engine, mode, check and state there is."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer
+
+from floe.catalog.versions import NEXT_STATES
+from floe.cli import app
+from floe.execution import batch, leases, outages
+from floe.execution.column_lineage import Use
+from floe.execution.engines import command
+from floe.execution.formats.registry import OWN, format_named
+from floe.execution.maintenance.items import Kind
+from floe.execution.spark.server import ServerStatus
+from floe.execution.versions.contracts import WIDENINGS
+from floe.spec.checks import AnyCheck
+from floe.spec.processes import Engine, Mapping, WriteMode
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "running.md").read_text()
+LOOK, UPKEEP = ("versions", "read", "diff"), ("retract", "vacuum", "compact", "analyze")
+NAMES = ("run", "check", *LOOK, *UPKEEP, "spark")
+
+
+def commands() -> dict[str, Any]:
+    """The commands of the page as the command line has them, those of a group one by one."""
+    found: dict[str, Any] = {}
+    every: Any = typer.main.get_command(app)
+    for name in NAMES:
+        inner = getattr(every.commands[name], "commands", None)
+        group = {f"{name} {own}": one for own, one in (inner or {}).items()}
+        found |= group or {name: every.commands[name]}
+    return found
+
+
+COMMANDS = commands()
+
+
+def section(title: str) -> str:
+    """What stands under a heading, up to the next one of its kind or above."""
+    level = title.partition(" ")[0]
+    found = re.search(rf"^{re.escape(title)}\n(.*?)(?=^#{{1,{len(level)}}} |\Z)", PAGE, re.M | re.S)
+    assert found is not None, f"the page has no {title}"
+    return found[1]
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def rows(title: str) -> dict[str, list[str]]:
+    """The tables under a heading: their first cells, and the others of each line."""
+    lines = [line.strip("| ").split(" | ") for line in section(title).splitlines()]
+    return {cells[0].strip("`"): cells[1:] for cells in lines if len(cells) > 1}
+
+
+def options(one: Any) -> set[str]:
+    found = {name for param in one.params for name in param.opts if name.startswith("-")}
+    return found - {"--help", "-h"}
+
+
+def shown(name: str, one: Any) -> str:
+    """A command as the table shows it, with its arguments."""
+    given = [param for param in one.params if param.param_type_name == "argument"]
+    called = [(param, (param.metavar or str(param.name).upper())) for param in given]
+    arguments = [word if param.required else f"[{word.strip('[]')}]" for param, word in called]
+    return " ".join(["floe", name, *arguments])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_listed_with_all_its_options(name: str) -> None:
+    (described,) = rows("## Commands")[shown(name, COMMANDS[name])]
+    assert words(described) == options(COMMANDS[name])
+
+
+def test_every_option_of_a_run_is_explained() -> None:
+    explained = {
+        word for first in rows("### `floe run`") for word in re.findall(r"--?[\w-]+", first)
+    }
+    assert explained == options(COMMANDS["run"]) - {"--project", "-p", "--json"}
+
+
+def test_every_outcome_of_a_batch_is_explained() -> None:
+    outcomes = {batch.DONE, batch.FAILED, batch.SKIPPED, batch.WAITING}
+    assert outcomes <= rows("### `floe run`").keys()
+
+
+def test_every_state_is_explained_with_what_may_follow() -> None:
+    table = {name: cells for name, cells in rows("## Versions").items() if name != "state"}
+    described = {name: set(re.findall(r"[A-Z]+", cells[1])) for name, cells in table.items()}
+    assert described == {state: set(after) for state, after in NEXT_STATES.items()}
+
+
+def test_every_check_kind_is_explained() -> None:
+    union = get_args(AnyCheck)[0]
+    kinds = {get_args(arm)[1].tag for arm in get_args(union)}
+    assert rows("## Checks").keys() - {"kind"} == kinds
+
+
+def test_every_write_mode_is_explained_and_listed_for_each_format() -> None:
+    table = rows("## Write modes")
+    assert set(get_args(WriteMode)) <= table.keys()
+    for entry in OWN:
+        assert words(table[entry.name][0]) == set(format_named(entry.name).modes)
+
+
+def test_every_mapping_is_explained() -> None:
+    assert rows("## Inputs").keys() - {"mapping"} == set(get_args(Mapping))
+
+
+def test_every_engine_is_explained() -> None:
+    assert set(get_args(Engine)) <= rows("## Engines").keys()
+    assert all(f"**`{engine}`.**" in section("## Engines") for engine in get_args(Engine))
+
+
+def test_every_variable_that_a_command_gets_is_explained() -> None:
+    run, report = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.S))
+    given = {command.RUN_FILE, command.REPORT_FILE, *command._flat(run)}
+    explained = words(section("## Engines"))
+    patterns = [
+        re.sub(r"<\w+>", r"[A-Z_]+", word) for word in explained if word.startswith("FLOE_")
+    ]
+    assert [name for name in given if not any(re.fullmatch(one, name) for one in patterns)] == []
+    assert list(report) == ["outputs"]
+
+
+def test_every_kind_of_vacuumed_thing_and_every_state_of_spark_is_named() -> None:
+    assert set(get_args(Kind)) <= words(
+        section("### `floe vacuum`, `floe compact`, `floe analyze`")
+    )
+    states = get_args(ServerStatus.__annotations__["state"])
+    assert [state for state in states if state not in section("### `floe spark`")] == []
+
+
+def test_every_use_of_a_column_is_named() -> None:
+    named = set(re.findall(r"[A-Z_]{4,}", section("## Column lineage")))
+    assert named >= {use.value for use in Use}
+
+
+def test_every_widening_is_named() -> None:
+    text = section("## The schema is a contract")
+    for narrow, wider in WIDENINGS.items():
+        assert re.search(
+            rf"`{narrow}` to\s[^;]*{'[^;]*'.join(f'`{wide}`' for wide in wider)}", text
+        )
+
+
+def test_times_are_those_of_the_code() -> None:
+    text = section("## Retry, timeout, concurrency")
+    assert f"last {leases.LASTS.seconds} seconds" in text
+    assert f"every {leases.BEAT_SECONDS:.0f}" in text
+    assert f"{command.GRACE_SECONDS} seconds later SIGKILL" in text
+    assert f"waits {outages.PATIENCE.seconds // 60} minutes" in text
