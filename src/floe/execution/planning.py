@@ -142,7 +142,9 @@ def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan
                 alias,
                 output.dataset,
                 output.write,
-                peek_tag(session, workspace.dataset_id(output.dataset), day, wish.partition),
+                peek_tag(
+                    session, workspace.dataset_id(output.dataset, session), day, wish.partition
+                ),
             )
             for alias, output in spec.outputs.items()
         }
@@ -173,7 +175,7 @@ def wanted_date(workspace: Workspace, one: Input, day: date) -> date | None:
 def _versions(
     session: "Session", workspace: Workspace, one: Input, day: date, tags: Sequence[str] | None
 ) -> Sequence[DatasetVersion]:
-    number = workspace.dataset_id(one.dataset)
+    number = workspace.dataset_id(one.dataset, session)
     if tags is not None:
         return [get_version_of(session, number, tag) for tag in tags]
     wanted = wanted_date(workspace, one, day)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from getpass import getuser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from floe.catalog import Catalog, open_ready_catalog, register_project
 from floe.catalog.datasets import get_dataset_id
@@ -20,6 +21,9 @@ from floe.spec import DatasetSpec, load_platform, load_project
 from floe.spec.identity import DatasetId
 from floe.spec.nearby import suggest
 from floe.spec.profiles import load_catalog_database
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 
 class NotRegisteredError(FloeError):
@@ -59,10 +63,17 @@ class Workspace:
             raise UndeclaredError("dataset", name, list(known))
         return known[name]
 
-    def dataset_id(self, name: str) -> int:
-        """Return the number of a dataset in the catalog."""
-        with self.catalog.reading() as session:
-            return get_dataset_id(session, DatasetId(self.lake, name).full_name)
+    def dataset_id(self, name: str, session: "Session | None" = None) -> int:
+        """Return the number of a dataset in the catalog.
+
+        Whoever has a session gives it: who waits for a second one while holding the first can
+        wait for others that do the same.
+        """
+        full_name = DatasetId(self.lake, name).full_name
+        if session is not None:
+            return get_dataset_id(session, full_name)
+        with self.catalog.reading() as opened:
+            return get_dataset_id(opened, full_name)
 
 
 def load_site(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Site:

@@ -1,0 +1,31 @@
+"""Plans of many runs at once: each takes one connection to the catalog, never two."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from sqlalchemy import QueuePool
+
+from floe.execution.planning import Wish, plan_run
+from tests.execution.workshop import TOTAL_SQL, TOTALS, TRADES, TUESDAY, Workshop
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workshop:
+    workshop = Workshop(tmp_path, None)
+    totals = {"inputs": {"trades": "raw.trades"}, "sql": TOTAL_SQL, "outputs": {"t": "risk.totals"}}
+    workshop.declare({"raw.trades": TRADES, "risk.totals": TOTALS}, {"totals": totals})
+    return workshop
+
+
+def test_a_plan_needs_no_second_connection(shop: Workshop) -> None:
+    # Were all runs of a batch to hold one and wait for another, none would ever get it.
+    with shop.open() as project, ExitStack() as held:
+        engine = project.workspace.catalog.engine
+        pool = engine.pool
+        assert isinstance(pool, QueuePool)
+        pool._timeout = 0.1
+        for _ in range(pool.size() + pool._max_overflow - 1):
+            held.enter_context(engine.connect())
+        plan = plan_run(project.workspace, Wish("totals", TUESDAY), whole=False)
+        assert plan.outputs["t"].tag == "2026-09-01.1"
