@@ -1,0 +1,92 @@
+"""How PostgreSQL takes many rows: in few statements, and in one transaction of their own."""
+
+from datetime import UTC, datetime
+
+import pytest
+from psycopg.errors import DataError, LockNotAvailable
+from sqlalchemy import Connection
+
+from floe.catalog.database import Catalog
+from floe.catalog.stores.merging import Lookup, Merge, Row
+from floe.catalog.stores.merging.postgresql import PostgresqlMerging
+
+PROCESSES = Merge(
+    "process",
+    ("process_key", "name", "trigger_mode", "status", "created_at"),
+    key=("process_key",),
+    returning=("process_key",),
+)
+KEYS = Lookup("process", ("process_key",), by=("process_key",))
+HEAD = "SELECT last_position FROM change_head WHERE head_id = 1 FOR UPDATE NOWAIT"
+
+pytestmark = [
+    pytest.mark.postgresql,
+    pytest.mark.parametrize("catalog", ["postgresql"], indirect=True),
+]
+
+
+def row(key: str) -> Row:
+    return (key, key[:300], "process", "ACTIVE", datetime(2026, 9, 1, tzinfo=UTC))
+
+
+def write(merging: PostgresqlMerging, connection: Connection, *rows: Row) -> None:
+    """Write rows, a statement each."""
+    with merging.together(connection):
+        for one in rows:
+            merging.merge(connection, PROCESSES, [one])
+
+
+def keys(connection: Connection) -> set[str]:
+    rows = connection.exec_driver_sql("SELECT process_key FROM process").all()
+    connection.rollback()
+    return {str(key) for (key,) in rows}
+
+
+def test_the_log_is_locked_from_when_it_is_asked_to_be_until_the_commit(catalog: Catalog) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer, catalog.engine.connect() as other:
+        with merging.together(writer):
+            merging.lock_log(writer)
+            # The answer to what is asked next comes after the lock was taken.
+            assert merging.find(writer, KEYS, ["nobody"]).fetchall() == []
+            with pytest.raises(LockNotAvailable):
+                other.connection.cursor().execute(HEAD)
+            other.connection.rollback()
+        other.connection.cursor().execute(HEAD)
+        other.connection.rollback()
+
+
+def test_rows_are_committed_at_the_end(catalog: Catalog) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer, catalog.engine.connect() as other:
+        with merging.together(writer):
+            assert merging.merge_returning(writer, PROCESSES, [row("a")]).fetchall() == [("a",)]
+            assert keys(other) == set()
+        assert keys(other) == {"a"}
+
+
+def test_a_transaction_that_was_begun_before_is_its_owners_to_commit(catalog: Catalog) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer, catalog.engine.connect() as other:
+        writer.exec_driver_sql("SELECT 1")
+        with merging.together(writer):
+            merging.merge(writer, PROCESSES, [row("a")])
+        assert keys(other) == set()
+        writer.commit()
+        assert keys(other) == {"a"}
+
+
+def test_nothing_is_committed_when_a_statement_fails(catalog: Catalog) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer, catalog.engine.connect() as other:
+        with pytest.raises(DataError, match="too long"):
+            write(merging, writer, row("a"), row("b" * 601))
+        writer.invalidate()
+        assert keys(other) == set()
+
+
+def test_what_another_statement_wrote_is_seen_by_the_next(catalog: Catalog) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer, merging.together(writer):
+        merging.merge(writer, PROCESSES, [row("a")])
+        assert merging.find(writer, KEYS, ["a"]).fetchall() == [("a",)]
