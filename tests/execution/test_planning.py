@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import QueuePool
 
-from floe.execution.planning import Wish, plan_run
+from floe.events.ingest import read_claim
+from floe.execution.planning import OtherProcessError, Wish, plan_run
+from tests.events.factory import event, recently, run_id
 from tests.execution.workshop import TOTAL_SQL, TOTALS, TRADES, TUESDAY, Workshop
 
 
@@ -29,3 +31,14 @@ def test_a_plan_needs_no_second_connection(shop: Workshop) -> None:
             held.enter_context(engine.connect())
         plan = plan_run(project.workspace, Wish("totals", TUESDAY), whole=False)
         assert plan.outputs["t"].tag == "2026-09-01.1"
+
+
+def test_a_run_of_another_process_is_not_repeated(shop: Workshop) -> None:
+    with shop.open() as project:
+        claim = read_claim(event("COMPLETE", recently(0), "theirs", "other"))
+        assert project.workspace.door.submit([claim]).result(timeout=30) == {}
+        wish = Wish("totals", TUESDAY, as_run=run_id("theirs"))
+        with pytest.raises(OtherProcessError) as caught:
+            plan_run(project.workspace, wish, whole=False)
+    wanted = f"Run {run_id('theirs')} was one of AUTOSYS/other, not of 'totals'."
+    assert str(caught.value) == wanted

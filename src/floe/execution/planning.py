@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
+from floe.catalog.processes import get_process
 from floe.catalog.runs import get_run
 from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import get_version_of, last_ready, latest_ready, peek_tag
@@ -18,7 +19,7 @@ from floe.execution.versions.places import place_of
 from floe.execution.workspace import UndeclaredError, Workspace
 from floe.spec import ProcessSpec
 from floe.spec.calendars import WEEKDAYS
-from floe.spec.identity import default_business_date
+from floe.spec.identity import default_business_date, floe_process, process_of_key
 from floe.spec.nearby import suggest
 from floe.spec.processes import Input, WriteMode
 
@@ -63,6 +64,13 @@ class NotRepeatableError(FloeError):
             f"Run {run_id} did not note what it read by alias, so it cannot be repeated. "
             "Only runs of floe's own processes can."
         )
+
+
+class OtherProcessError(FloeError):
+    """A run is to be repeated as one of a process that it was not of."""
+
+    def __init__(self, run_id: str, process: str, other: str) -> None:
+        super().__init__(f"Run {run_id} was one of {other}, not of '{process}'.")
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,9 @@ def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan
     day = wish.business_date or default_business_date(workspace.site.spec.timezone)
     key = wish.partition or day.isoformat()
     with workspace.catalog.reading() as session:
-        pinned = None if wish.as_run is None else _pinned(session, wish.as_run)
+        pinned = (
+            None if wish.as_run is None else _pinned(session, workspace, wish.process, wish.as_run)
+        )
         inputs, missing = {}, []
         for alias, one in spec.inputs.items():
             tags = None if pinned is None else pinned.get(alias, [])
@@ -221,9 +231,14 @@ def whose(workspace: Workspace, dataset: str) -> str:
     return f"delivered by {owner.team}" if owner and owner.team else "delivered by others"
 
 
-def _pinned(session: "Session", run_id: str) -> Mapping[str, Sequence[str]]:
-    facets = get_run(session, run_id).facets_json
-    noted = (facets or {}).get("floe", {}).get("inputs")
+def _pinned(
+    session: "Session", workspace: Workspace, process: str, run_id: str
+) -> Mapping[str, Sequence[str]]:
+    run = get_run(session, run_id)
+    key = get_process(session, run.process_id).process_key
+    if process_of_key(key) != floe_process(workspace.site.spec.name, process):
+        raise OtherProcessError(run_id, process, key)
+    noted = (run.facets_json or {}).get("floe", {}).get("inputs")
     if not isinstance(noted, dict):
         raise NotRepeatableError(run_id)
     return noted
