@@ -197,6 +197,31 @@ class Extracts(Protocol):
 
 
 @runtime_checkable
+class Settles(Protocol):
+    """A format whose drafts can be read before all is known of them.
+
+    To ask what a write made is a way to the server of its own, and need not come before the checks.
+    """
+
+    def put(
+        self,
+        site: Site,
+        spark: "SparkSession",
+        frame: "DataFrame",
+        place: VersionPlace,
+        mode: WriteMode,
+    ) -> Written:
+        """Write as `write` does, and note only what is known by itself."""
+        ...
+
+    def settle(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, mode: WriteMode
+    ) -> Written:
+        """Ask for the rest. It may be asked for while the draft is read."""
+        ...
+
+
+@runtime_checkable
 class Adopts(Protocol):
     """A format whose versions a command may write by itself where they are to live."""
 

@@ -45,12 +45,17 @@ class Audited:
 
 
 def audit_version(
-    workspace: Workspace, spark: "SparkSession", place: VersionPlace, frame: "DataFrame"
+    workspace: Workspace,
+    spark: "SparkSession",
+    place: VersionPlace,
+    frame: "DataFrame",
+    *,
+    known: Sequence[ColumnLike] = (),
 ) -> Audited:
-    """Measure and judge a version that nobody reads yet."""
+    """Measure and judge a version that nobody reads yet. Spark is asked for columns not known."""
     checks = [_with_text(workspace, check) for check in place.spec.checks]
     references = _references(workspace, spark, place, checks)
-    columns = _columns(place, frame)
+    columns = _columns(place, frame, known)
     views = {dataset: f"floe_reference_{n}" for n, dataset in enumerate(references)}
     frames = {VIEW: frame, **{views[dataset]: one for dataset, one in references.items()}}
     audit = plan_audit(checks, columns, view=VIEW, references=views)
@@ -97,11 +102,16 @@ def _with_text(workspace: Workspace, check: AnyCheck) -> AnyCheck:
     return check.model_copy(update={"sql": workspace.site.read_text(check.sql)})
 
 
-def _columns(place: VersionPlace, frame: "DataFrame") -> Sequence[ColumnLike]:
+def _columns(
+    place: VersionPlace, frame: "DataFrame", known: Sequence[ColumnLike]
+) -> Sequence[ColumnLike]:
     if place.spec.columns:
         return place.spec.columns
     from floe.spec.datasets import Column
 
+    if known:
+        # Only names and types: what nobody declared may be null.
+        return [Column(name=one.name, type=one.type) for one in known]
     fields = frame.schema.fields
     return [Column(name=one.name, type=one.dataType.simpleString()) for one in fields]
 

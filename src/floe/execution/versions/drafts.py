@@ -5,6 +5,7 @@ written. It is told PUBLISHING with all that was checked, then the lake lets rea
 the catalog says READY. Whatever ends in between is repaired from what the catalog knows.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,13 @@ from floe.catalog.versions import (
 )
 from floe.errors import FloeError
 from floe.execution import faults
-from floe.execution.formats.contract import Format, VersionPlace, WriteModeError, Written
+from floe.execution.formats.contract import (
+    Format,
+    Settles,
+    VersionPlace,
+    WriteModeError,
+    Written,
+)
 from floe.execution.leases import Held
 from floe.execution.versions.audits import Audited, audit_version, record_audit
 from floe.execution.versions.contracts import ContractBrokenError, fit_columns
@@ -63,6 +70,8 @@ class Draft:
     columns: tuple[Column, ...] = ()
     shape: str | None = None
     """What decides on the columns of the output, as one hash."""
+    settled: bool = True
+    """Whether the format has told all of what it wrote."""
 
     @property
     def rows(self) -> int | None:
@@ -107,14 +116,17 @@ def write_draft(
     """Write a frame where no reader sees it, if it is what the dataset's schema says."""
     # What had the same shape before has the same columns, and need not be asked for them.
     fitted = frame if draft.columns else enforce_contract(workspace, draft, frame)
-    written = draft.format.write(workspace.site, spark, fitted, draft.place, draft.mode)
+    form = draft.format
+    put = form.put if isinstance(form, Settles) else form.write
+    written = put(workspace.site, spark, fitted, draft.place, draft.mode)
     faults.point("written")
     details = {**draft.place.details, **written.details}
     if fitted is frame and details.get("fits"):
         details["shape"] = draft.shape
     place = replace(draft.place, details=details)
     columns = draft.columns or columns_of(draft.place, fitted)
-    return replace(draft, written=written, place=place, columns=columns)
+    settled = not isinstance(form, Settles)
+    return replace(draft, written=written, place=place, columns=columns, settled=settled)
 
 
 def enforce_contract(workspace: Workspace, draft: Draft, frame: "DataFrame") -> "DataFrame":
@@ -137,13 +149,25 @@ def enforce_contract(workspace: Workspace, draft: Draft, frame: "DataFrame") -> 
 
 def audit_draft(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:
     """Check what was written. What does not pass is rejected and removed."""
-    frame = draft.format.read_draft(workspace.site, spark, draft.place)
-    audited = audit_version(workspace, spark, draft.place, frame)
-    draft = replace(draft, audited=audited)
+    with ThreadPoolExecutor(1, thread_name_prefix="settle") as beside:
+        # Both are questions to the server, and neither waits for the other's answer.
+        settling = beside.submit(_settle, workspace, spark, draft)
+        frame = draft.format.read_draft(workspace.site, spark, draft.place)
+        audited = audit_version(workspace, spark, draft.place, frame, known=draft.columns)
+    draft = replace(settling.result(), audited=audited)
     if audited.failures:
         reject_draft(workspace, spark, draft, audited.reason)
         raise VersionRejectedError(draft.place.dataset, draft.place.tag, audited.reason)
     return draft
+
+
+def _settle(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:
+    """Ask for what is not known yet of what was written."""
+    if draft.settled or not isinstance(draft.format, Settles):
+        return draft
+    written = draft.format.settle(workspace.site, spark, draft.place, draft.mode)
+    place = replace(draft.place, details={**draft.place.details, **written.details})
+    return replace(draft, written=written, place=place, settled=True)
 
 
 def reject_draft(workspace: Workspace, spark: "SparkSession", draft: Draft, reason: str) -> None:

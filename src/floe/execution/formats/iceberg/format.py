@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from floe.execution.formats.contract import (
@@ -52,6 +53,18 @@ class IcebergFormat:
         mode: WriteMode,
     ) -> Written:
         """Write on the version's own branch, which starts from what main shows."""
+        noted = self.put(site, spark, frame, place, mode).details
+        return self.settle(site, spark, replace(place, details=noted), mode)
+
+    def put(
+        self,
+        site: Site,
+        spark: "SparkSession",
+        frame: "DataFrame",
+        place: VersionPlace,
+        mode: WriteMode,
+    ) -> Written:
+        """Write without asking which snapshot that made: the branch leads to it."""
         table, branch = _table(site, place), place.details["branch"]
         fits = bool(place.details.get("fits"))
         fitted = frame if fits else fit_table(spark, table, place, frame)
@@ -60,18 +73,25 @@ class IcebergFormat:
             _write(spark, table, fitted, place, mode)
         finally:
             spark.conf.unset(WAP_BRANCH)
-        head = _head(spark, table, place, mode)
-        rows = _number(head, "total-records") if mode == "replace" else None
-        noted = {
-            "snapshot": head["snapshot"],
-            "whole": mode != "overwrite_partition",
-            "fits": fits or fitted is frame,
-        }
-        return Written(rows, _number(head, "added-files-size"), {**place.details, **noted})
+        noted = {"whole": mode != "overwrite_partition", "fits": fits or fitted is frame}
+        return Written(details={**place.details, **noted})
+
+    def settle(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, mode: WriteMode
+    ) -> Written:
+        """Ask for the snapshot and what Iceberg counted."""
+        head = _head(spark, _table(site, place), place, mode)
+        # Not the total: on a new branch it starts from nothing, and a replaced table has zero.
+        rows = _number(head, "added-records") if mode == "replace" else None
+        details = {**place.details, "snapshot": head["snapshot"]}
+        return Written(rows, _number(head, "added-files-size"), details)
 
     def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
-        """Read the snapshot that was written."""
-        return self.read(site, spark, place)
+        """Read what was written, by its branch as long as its snapshot is not known."""
+        if "snapshot" in place.details:
+            return self.read(site, spark, place)
+        frame = query(spark, _table(site, place).on(place.details["branch"]))
+        return _rows_of(place, frame)
 
     def publish(
         self, site: Site, spark: "SparkSession", place: VersionPlace, *, newest: bool
@@ -117,8 +137,7 @@ class IcebergFormat:
         if snapshot is None:
             reason = "whoever wrote it did not say which snapshot it is."
             raise VersionUnreadableError(place.dataset, place.tag, reason)
-        frame = query(spark, _table(site, place).at(snapshot))
-        return frame if place.details.get("whole", True) else frame.where(_partition(place))
+        return _rows_of(place, query(spark, _table(site, place).at(snapshot)))
 
     def show(
         self, site: Site, spark: "SparkSession", place: VersionPlace
@@ -196,6 +215,11 @@ def _partition(place: VersionPlace) -> "Column":
     assert name is not None
     kind = next((one.type for one in place.spec.columns if one.name == name), "string")
     return F.col(name) == F.lit(place.key).cast(kind)
+
+
+def _rows_of(place: VersionPlace, frame: "DataFrame") -> "DataFrame":
+    """All rows of a table, or those of the partition that the version is."""
+    return frame if place.details.get("whole", True) else frame.where(_partition(place))
 
 
 def _head(

@@ -56,6 +56,10 @@ class LakeTable:
         """Return what selects the table as it was at a snapshot."""
         return f"SELECT * FROM {self.sql} VERSION AS OF {int(snapshot)}"  # noqa: S608
 
+    def on(self, branch: str) -> str:
+        """Return what selects the table as a branch shows it."""
+        return f"SELECT * FROM {self.sql} VERSION AS OF {text(branch)}"  # noqa: S608
+
 
 def references(spark: "SparkSession", table: LakeTable) -> dict[str, str]:
     """Return the branches and tags of a table with their snapshots; none if there is no table."""
@@ -67,5 +71,6 @@ def references(spark: "SparkSession", table: LakeTable) -> dict[str, str]:
 
 def run_script(spark: "SparkSession", statements: Sequence[str]) -> None:
     """Run statements in one call to the server, in their order."""
+    # Not collected: a script has run when the call returns, and its answer would be one more.
     body = "\n".join(f"EXECUTE IMMEDIATE {text(statement)};" for statement in statements)
-    spark.sql(f"BEGIN\n{body}\nEND").collect()
+    spark.sql(f"BEGIN\n{body}\nEND")
