@@ -21,6 +21,7 @@ MODULES = (
     "reads",
     "startup",
     "client_import",
+    "pipeline",
 )
 
 
