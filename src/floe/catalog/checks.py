@@ -118,3 +118,21 @@ def page_results(
     if before_id is not None:
         query = query.where(of.qres_id < before_id)
     return session.execute(query.order_by(of.qres_id.desc()).limit(limit)).all()
+
+
+def list_measured(session: Session, dataset_id: int, name: str, *, limit: int) -> list[int]:
+    """Return what a check measured on good versions before, the newest first."""
+    query = (
+        select(QualityCheckResult.detail_json)
+        .join(QualityCheckDef, QualityCheckDef.qdef_id == QualityCheckResult.qdef_id)
+        .where(
+            QualityCheckDef.dataset_id == dataset_id,
+            QualityCheckDef.name == name,
+            QualityCheckResult.status == PASS,
+        )
+        .order_by(QualityCheckResult.qres_id.desc())
+        .limit(limit)
+    )
+    details: list[Any] = list(session.scalars(query))
+    measured = [(detail or {}).get("measured") for detail in details]
+    return [count for count in measured if isinstance(count, int)]

@@ -25,6 +25,7 @@ from floe.cli import (
     register_process,
     retract,
     run,
+    runs,
     schema,
     spark,
     token,
@@ -56,6 +57,7 @@ app.command(rich_help_panel=READ)(read.read)
 app.command(rich_help_panel=READ)(diff.diff)
 app.command(rich_help_panel=READ)(processes.processes)
 app.command(rich_help_panel=READ)(process.process)
+app.command(rich_help_panel=READ)(runs.runs)
 app.command(rich_help_panel=READ)(lineage.lineage)
 app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)
 app.command(rich_help_panel=JOBS)(register_process.register_process)

@@ -1,5 +1,8 @@
 """`floe run`: run one process, or all of a project in their order, for a business date."""
 
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,13 +61,18 @@ def run(  # noqa: PLR0917 - typer reads its options from here
     from floe.execution.workspace import load_site, open_workspace
 
     _check_call(process, every=every, resume=resume)
+    alone = {"--param": param, "--as": as_run, "--run-id": run_id}
+    _check_options(alone, process is not None, "a process by its name")
+    _check_options({"--parallel": parallel}, every, "--all")
+    _check_options({"--dry-run": dry_run}, resume is None, "a process or --all, not --resume")
+    _check_run_id(run_id)
     site = load_site(find_project(project))
     when = _date(day, partition)
     with open_workspace(site) as workspace:
         sparks = Sparks(site)
         task = _Task(workspace, sparks, as_json)
         if dry_run:
-            task.show_plan(process, when, partition, _params(param))
+            task.show_plan(process, Wish(process or "", when, partition, _params(param), as_run))
         elif resume is not None:
             task.resume(resume)
         elif every:
@@ -74,7 +82,9 @@ def run(  # noqa: PLR0917 - typer reads its options from here
             task.run_all(BatchWish(wanted, partition, parallel=parallel or PARALLEL))
         else:
             assert process is not None
-            wish = Wish(process, when or _today(workspace), partition, _params(param), as_run)
+            # A run that is repeated has its date.
+            date_of = when or (None if as_run else _today(workspace))
+            wish = Wish(process, date_of, partition, _params(param), as_run)
             task.run_one(wish, run_id)
 
 
@@ -82,6 +92,20 @@ def _check_call(process: str | None, *, every: bool, resume: str | None) -> None
     given = sum((process is not None, every, resume is not None))
     if given != 1:
         raise WrongCallError("Name a process, or use --all, or use --resume RUN: one of the three.")
+
+
+def _check_options(given: Mapping[str, object], fits: bool, wanted: str) -> None:
+    """An option that would be passed over is a mistake that should be heard of."""
+    for name, value in given.items():
+        if value and not fits:
+            raise WrongCallError(f"{name} goes with {wanted}.")
+
+
+def _check_run_id(run_id: str | None) -> None:
+    try:
+        uuid.UUID(run_id or str(uuid.UUID(int=0)))
+    except ValueError:
+        raise WrongCallError(f"--run-id {run_id}: a run's id is a UUID.") from None
 
 
 def _params(given: list[str] | None) -> dict[str, str]:
@@ -117,20 +141,17 @@ class _Task:
     def __init__(self, workspace: "Workspace", sparks: "Sparks", as_json: bool) -> None:
         self._workspace, self._sparks, self._as_json = workspace, sparks, as_json
 
-    def show_plan(
-        self, process: str | None, when: date | None, partition: str | None, params: dict[str, str]
-    ) -> None:
+    def show_plan(self, process: str | None, wish: "Wish") -> None:
         from floe.cli.run_views import describe_plan, show_plan
         from floe.execution.ordering import sorter, upstream_of
-        from floe.execution.planning import Wish, plan_run
+        from floe.execution.planning import plan_run
 
         names = [process] if process is not None else []
         if not names:
             order = sorter(upstream_of(self._workspace.site.spec.processes))
             names = _drain(order)
         plans = [
-            plan_run(self._workspace, Wish(name, when, partition, params), whole=False)
-            for name in names
+            plan_run(self._workspace, replace(wish, process=name), whole=False) for name in names
         ]
         if self._as_json:
             print_json([describe_plan(self._workspace.site, plan) for plan in plans])
@@ -144,17 +165,23 @@ class _Task:
 
         self._repair()
         if is_batch(self._workspace, run_id):
-            day, last, done = children_of(self._workspace, run_id)
-            assert day is not None
-            names = [name for name in self._workspace.site.spec.processes if name not in done]
-            left = {name: run for name, run in last.items() if name in names}
-            self.run_all(BatchWish(day, processes=names, batch=run_id, resumed=left))
+            batch = children_of(self._workspace, run_id)
+            names = [name for name in self._workspace.site.spec.processes if name not in batch.done]
+            left = {name: run for name, run in batch.last.items() if name in names}
+            wish = BatchWish(batch.business_date, batch.partition, names, run_id, resumed=left)
+            self.run_all(wish)
             return
         left_over = remainder_of(self._workspace, run_id)
         if left_over is None:
-            console.print(f"Run {run_id} has done all it was to do.")
+            self._say_done(run_id)
             return
         self.run_one(left_over.wish, None, left_over)
+
+    def _say_done(self, run_id: str) -> None:
+        if self._as_json:
+            print_json({"run_id": run_id, "outputs": [], "repeated": True})
+        else:
+            console.print(f"Run {run_id} has done all it was to do.", markup=False)
 
     def run_all(self, wish: "BatchWish") -> None:
         from floe.cli.run_views import BatchView, show_batch
@@ -165,6 +192,7 @@ class _Task:
         cancellation = Cancellation()
         total = len(wish.processes or self._workspace.site.spec.processes)
         with stopped_by_signals(cancellation), BatchView(total, quiet=self._as_json) as view:
+            view.say(f"batch {wish.batch}")
             report = run_batch(
                 self._workspace,
                 self._sparks,
@@ -183,7 +211,7 @@ class _Task:
     ) -> None:
         from floe.cli.run_views import BatchView, describe_result, show_result
         from floe.execution.cancelling import Cancellation
-        from floe.execution.receiving import receive_for
+        from floe.execution.receiving import receive_for, refuse_rejected
         from floe.execution.runner import Circumstances, run_process
 
         if left_over is None:
@@ -192,10 +220,14 @@ class _Task:
         with stopped_by_signals(cancellation), BatchView(1, quiet=self._as_json) as view:
             spec = self._workspace.site.spec.processes.get(wish.process)
             if spec is not None and wish.as_run is None and wish.business_date is not None:
-                receive_for(
-                    self._workspace, self._sparks, [spec], wish.business_date,
+                arrivals = receive_for(
+                    self._workspace,
+                    self._sparks,
+                    [spec],
+                    wish.business_date,
                     view.watcher.on_arrival,
-                )  # fmt: skip
+                )
+                refuse_rejected(spec, arrivals)
             how = Circumstances(
                 **({"run_id": run_id} if run_id else {}),
                 resumes=left_over.resumes if left_over else None,

@@ -128,7 +128,8 @@ def show_batch(report: "BatchReport") -> None:
     failed = [outcome for outcome in report.outcomes if outcome.state != "DONE"]
     for outcome in failed:
         console.print(f"{outcome.process}: {outcome.reason}", style="red", markup=False)
-    if failed:
+    begun = any(outcome.state in ("DONE", "FAILED") for outcome in report.outcomes)
+    if failed and begun:
         console.print(f"When the cause is gone: floe run --resume {report.batch}", markup=False)
 
 
@@ -177,6 +178,10 @@ class BatchView:
         from floe.execution.batch import Watcher
 
         return Watcher(self._arrived, self._started, self._ended, self._line)
+
+    def say(self, line: str) -> None:
+        """Print a line beside the progress."""
+        self._print(line, "dim")
 
     def _arrived(self, arrival: "Arrival") -> None:
         version = f" {arrival.tag}" if arrival.tag else ""

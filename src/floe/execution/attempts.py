@@ -112,7 +112,8 @@ class Attempt:
             with self._step(f"check {alias}", step.name):
                 draft = drafts[alias] = audit_draft(self._workspace, spark, draft)
             step.rows = draft.rows
-            self._log.say(f"{draft.place.dataset}: {step.rows:,} rows, checks passed")
+            rows = "1 row" if step.rows == 1 else f"{step.rows:,} rows"
+            self._log.say(f"{draft.place.dataset}: {rows}, checks passed")
         _count_steps(work.steps)
 
     def _write(self, spark: "SparkSession", draft: Draft, result: "DataFrame | InPlace") -> Draft:

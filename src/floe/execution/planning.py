@@ -132,9 +132,9 @@ class Wish:
 def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan:
     """Settle what a run reads and makes; say all that is missing at once, if it is to be whole."""
     spec = process_spec(workspace, wish.process)
-    day = wish.business_date or default_business_date(workspace.site.spec.timezone)
-    key = wish.partition or day.isoformat()
     with workspace.catalog.reading() as session:
+        day = _date_of(session, workspace, wish)
+        key = wish.partition or day.isoformat()
         pinned = (
             None if wish.as_run is None else _pinned(session, workspace, wish.process, wish.as_run)
         )
@@ -229,6 +229,15 @@ def whose(workspace: Workspace, dataset: str) -> str:
         return f"written by {' and '.join(writers)}"
     owner = workspace.dataset(dataset).owner
     return f"delivered by {owner.team}" if owner and owner.team else "delivered by others"
+
+
+def _date_of(session: "Session", workspace: Workspace, wish: Wish) -> date:
+    """The date that is wished for, else that of the run that is repeated, else today."""
+    if wish.business_date is None and wish.as_run is not None:
+        repeated = get_run(session, wish.as_run).business_date
+        if repeated is not None:
+            return repeated
+    return wish.business_date or default_business_date(workspace.site.spec.timezone)
 
 
 def _pinned(

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from datetime import date
 
+from floe.catalog.versions import REJECTED
+from floe.execution.formats.contract import DeliveryRejectedError
 from floe.execution.planning import wanted_date
 from floe.execution.sparks import Sparks
 from floe.execution.versions.arrivals import Arrival, is_delivered, receive
@@ -30,6 +32,14 @@ def receive_for(
             arrivals.append(receive(workspace, spark, dataset, when))
             on_arrival(arrivals[-1])
     return arrivals
+
+
+def refuse_rejected(process: ProcessSpec, arrivals: Iterable[Arrival]) -> None:
+    """Raise if something was rejected that a process cannot do without: nothing stands on sand."""
+    needed = {one.dataset for one in process.inputs.values() if not one.optional}
+    for arrival in arrivals:
+        if arrival.state == REJECTED and arrival.dataset in needed:
+            raise DeliveryRejectedError(arrival.dataset, arrival.reason)
 
 
 def _deliveries(

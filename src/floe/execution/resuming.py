@@ -1,6 +1,6 @@
 """Go on where a run was cut off: what it published stays, the rest is done again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -94,18 +94,31 @@ def remainder_of(workspace: Workspace, run_id: str) -> Remainder | None:
     return Remainder(wish, run_id, skip)
 
 
-def children_of(workspace: Workspace, batch: str) -> tuple[date | None, dict[str, str], set[str]]:
-    """Return the date of a batch, the last run of each process in it, and those that succeeded."""
+@dataclass(frozen=True)
+class Batch:
+    """What is known of a batch by the runs that belong to it."""
+
+    business_date: date
+    partition: str | None
+    last: Mapping[str, str]
+    """The last run of each process."""
+    done: frozenset[str]
+    """The processes that succeeded."""
+
+
+def children_of(workspace: Workspace, batch: str) -> Batch:
+    """Return what is known of a batch that has runs."""
     last: dict[str, str] = {}
     done: set[str] = set()
-    day: date | None = None
     with workspace.catalog.reading() as session:
-        for run in list_children(session, batch):
+        runs = list_children(session, batch)
+        for run in runs:
             name = process_of_key(get_process(session, run.process_id).process_key).name
-            last[name], day = run.run_uuid, run.business_date
+            last[name] = run.run_uuid
             if run.status == SUCCESS:
                 done.add(name)
-    return day, last, done
+    assert runs[-1].business_date is not None, "a process of floe runs for a date"
+    return Batch(runs[-1].business_date, runs[-1].partition_key, last, frozenset(done))
 
 
 def is_batch(workspace: Workspace, run_id: str) -> bool:

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from floe import clock
+from floe.catalog.datasets import get_dataset
 from floe.catalog.runs import SUCCESS, find_run, note_run, record_steps
-from floe.catalog.versions import READY, list_of_run
+from floe.catalog.schemas import list_columns
+from floe.catalog.versions import READY, SUPERSEDED, list_of_run
 from floe.errors import FloeError
 from floe.execution.attempts import Attempt, Made
 from floe.execution.cancelling import Cancellation, CancelledError
@@ -21,6 +23,7 @@ from floe.execution.planning import RunPlan, Wish, plan_run
 from floe.execution.reporting import Failure, ReportedInput, ReportedOutput, Reporter, RunFacts
 from floe.execution.retrying import delay_before, is_worth_retrying
 from floe.execution.sparks import Sparks
+from floe.execution.versions.repair import finish_of_run
 from floe.execution.workspace import Workspace
 from floe.spec.identity import floe_process
 
@@ -88,9 +91,15 @@ def _done_before(workspace: Workspace, run_id: str, process: str) -> RunResult |
         if run is None or run.status != SUCCESS:
             return None
         outputs = [
-            OutputResult("", str(version.dataset_id), version.version_tag, version.row_count)
+            OutputResult(
+                "",
+                get_dataset(session, version.dataset_id).name,
+                version.version_tag,
+                version.row_count,
+                version.size_bytes,
+            )
             for version in list_of_run(session, run_id)
-            if version.state == READY
+            if version.state in (READY, SUPERSEDED)
         ]
         key = run.partition_key or str(run.business_date)
     return RunResult(run_id, process, key, outputs, repeated=True)
@@ -157,7 +166,9 @@ class _Run:
             cancellation = self._how.cancellation.child()
             attempt = Attempt(self._workspace, self._sparks, plan, self._how.run_id, log)
             try:
-                return attempt.run(cancellation, skip=self._how.skip)
+                made = self._made_before(plan)
+                skip = [*self._how.skip, *made]
+                return {**made, **attempt.run(cancellation, skip=skip)}
             except Exception as error:
                 again = is_worth_retrying(error) and self._attempts < retry.max_attempts
                 if not again:
@@ -167,6 +178,31 @@ class _Run:
                 self._how.cancellation.wait(wait.total_seconds())
             finally:
                 self._steps = attempt.steps
+
+    def _made_before(self, plan: RunPlan) -> dict[str, Made]:
+        """Return what an earlier attempt has published, or had announced and is finished now."""
+        if self._attempts == 1:
+            return {}
+        by_number = {
+            version.dataset_id: version
+            for version in finish_of_run(self._workspace, self._sparks, self._how.run_id)
+        }
+        found = {}
+        for alias, output in plan.outputs.items():
+            version = by_number.get(self._workspace.dataset_id(output.dataset))
+            if version is not None:
+                found[alias] = Made(
+                    output.dataset,
+                    version.version_tag,
+                    version.row_count,
+                    version.size_bytes,
+                    self._columns(version.schema_hash),
+                )
+        return found
+
+    def _columns(self, schema_hash: str | None) -> "Sequence[Column]":
+        with self._workspace.catalog.reading() as session:
+            return list_columns(session, schema_hash)
 
     def _facts(self, plan: RunPlan) -> RunFacts:
         inputs = [

@@ -18,16 +18,15 @@ def shape_of(workspace: Workspace, plan: RunPlan, alias: str) -> str | None:
     sqls = [spec.sql, *(step.sql for step in spec.steps)]
     if spec.runs_on != "spark_sql" or any(step.sql is None for step in spec.steps):
         return None
-    hashes = [one.schema_hash for one in plan.inputs.values()]
-    if None in hashes:
+    schemas = {alias: one.schema_hash for alias, one in plan.inputs.items()}
+    if None in schemas.values():
         return None
     dataset = workspace.dataset(spec.outputs[alias].dataset)
     parts: list[Any] = [
         [workspace.site.read_text(sql) for sql in sqls if sql is not None],
         [step.name for step in spec.steps],
         sorted((name, type(value).__name__) for name, value in plan.params.items()),
-        sorted(plan.inputs),
-        hashes,
+        schemas,
         spec.spark_conf,
         dataset.model_dump(mode="json", by_alias=True, include={"columns", "format", "options"}),
     ]

@@ -56,9 +56,10 @@ def test_a_batch_is_resumed_where_it_stopped(shop: Workshop) -> None:
     with shop.open() as project:
         repair(project.workspace, project.sparks)
         assert is_batch(project.workspace, report.batch)
-        day, last, done = children_of(project.workspace, report.batch)
-        assert (day, set(last), done) == (TUESDAY, {"a", "c"}, {"c"})
-        left = {name: run_id for name, run_id in last.items() if name not in done}
+        batch = children_of(project.workspace, report.batch)
+        assert batch.business_date == TUESDAY
+        assert (set(batch.last), set(batch.done)) == ({"a", "c"}, {"c"})
+        left = {name: run_id for name, run_id in batch.last.items() if name not in batch.done}
         again = run(project, processes=["b", "a"], batch=report.batch, resumed=left)
         assert states(again) == {"b": DONE, "a": DONE}
         assert list(project.states("risk.c")) == ["2026-09-01.1"]

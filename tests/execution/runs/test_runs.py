@@ -198,7 +198,11 @@ def test_bad_sql_fails_at_once_and_is_not_tried_again(shop: Workshop) -> None:
 def test_steps_are_views_of_each_other_and_their_rows_are_counted(shop: Workshop) -> None:
     steps = [
         {"name": "large", "sql": "select * from trades where amount > 6"},
-        {"name": "totals", "sql": "select count(*) as trades, sum(amount) as amount from large"},
+        {
+            "name": "totals",
+            "sql": "select count(*) as trades, sum(l.amount) as amount "
+            "from large as l join trades as t using (id)",
+        },
     ]
     shop.declare(
         {"raw.trades": TRADES, "risk.totals": TOTALS},
@@ -213,7 +217,7 @@ def test_steps_are_views_of_each_other_and_their_rows_are_counted(shop: Workshop
             found = describe_steps(session, get_run(session, result.run_id).run_id)
         graph = {step.step_name: (step.depends_on_json, step.row_count) for step in found}
         assert graph["large"] == (["trades"], 1)
-        assert graph["totals"][0] == ["large"]
+        assert graph["totals"][0] == ["trades", "large"]
 
 
 def test_functions_of_frames_and_of_pandas_make_outputs(shop: Workshop) -> None:
@@ -325,3 +329,61 @@ def test_write_modes_keep_what_they_promise(shop: Workshop, mode: str) -> None:
         if mode == "overwrite_partition":
             assert project.rows("risk.kept", "2026-09-01.1") == tuesday
             assert project.rows("risk.kept", "2026-08-31.2") == monday
+
+
+def test_what_was_published_stays_when_a_later_output_fails(shop: Workshop) -> None:
+    feed = {"format": "csv", "location": "out/{dataset}/{version}", "schema": TRADES["schema"]}
+    steps = [{"name": name, "sql": "select * from trades"} for name in ("a", "b")]
+    shop.declare(
+        {
+            "raw.trades": TRADES,
+            "out.a": feed | {"feed": {"latest": "out/latest_a"}},
+            "out.b": feed | {"feed": {"latest": "out/latest_b"}},
+        },
+        {"copy": {"inputs": {"trades": "raw.trades"}, "outputs": {"a": "out.a", "b": "out.b"},
+                  "steps": steps, "retry": {"max_attempts": 1}}},
+    )  # fmt: skip
+    in_the_way = shop.root / "out" / "latest_b"
+    in_the_way.mkdir(parents=True)
+    (in_the_way / "somebody's.txt").write_text("not floe's")
+    with shop.open() as project:
+        receive(project)
+        with pytest.raises(Exception, match="latest_b"):
+            project.run("copy")
+        assert project.states("out.a") == {"2026-09-01.1": "READY"}
+        assert len(project.rows("out.a", "2026-09-01.1")) == 2
+        assert project.states("out.b") == {"2026-09-01.1": "PUBLISHING"}
+
+
+def test_rows_of_another_partition_reject_the_version(shop: Workshop) -> None:
+    columns = [{"name": "day", "type": "date"}, {"name": "id", "type": "bigint"}]
+    shop.declare(
+        {"raw.trades": TRADES, "risk.kept": {"schema": columns, "partition_column": "day"}},
+        {"keep": {"inputs": {"trades": "raw.trades"},
+                  "outputs": {"kept": {"dataset": "risk.kept", "write": "overwrite_partition"}},
+                  "sql": "select case id when 1 then :business_date else date'2020-01-01' end "
+                         "as day, id from trades"}},
+    )  # fmt: skip
+    with shop.open() as project:
+        receive(project)
+        with pytest.raises(VersionRejectedError, match="2 rows were written, and 1 are read back"):
+            project.run("keep")
+        assert project.main("risk.kept") == []
+
+
+def test_a_rejected_delivery_is_looked_at_again_when_the_rules_change(shop: Workshop) -> None:
+    def declare(most: int) -> None:
+        check = {"kind": "range", "column": "amount", "max": most}
+        shop.declare(
+            {"raw.trades": TRADES | {"checks": [check]}, "risk.totals": TOTALS},
+            {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
+                        "sql": TOTAL_SQL}},
+        )  # fmt: skip
+
+    declare(1)
+    with shop.open() as project:
+        assert [one.state for one in receive(project)] == ["REJECTED"]
+        assert [(one.state, one.new) for one in receive(project)] == [("REJECTED", False)]
+    declare(100)
+    with shop.open() as project:
+        assert [(one.state, one.tag) for one in receive(project)] == [("READY", "2026-09-01.2")]

@@ -1,8 +1,8 @@
 """Named views of a process: later ones see earlier ones, and the sub-step graph is kept."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from floe import clock
 from floe.execution.engines.calling import call_for_frame
@@ -27,7 +27,7 @@ def run_steps(work: Work) -> Outputs:
         if step.cache:
             frame = frame.cache()
             record.rows = frame.count()
-        elif step.name != last:
+        elif step.name != last and readers[step.name] == 1:
             frame = _counted(frame, record)
         if readers[step.name] > 1:
             frame = _as_view(work, step.name, frame)
@@ -51,12 +51,29 @@ def _as_view(work: Work, name: str, frame: "DataFrame") -> "DataFrame":
 
 
 def _build(work: Work, step: Step, seen: Mapping[str, "DataFrame"]) -> "DataFrame":
-    if step.sql is not None:
-        text = work.workspace.site.read_text(step.sql)
-        counters = [record.counter for record in work.steps if record.counter is not None]
-        return query(work.spark, text, work.bound, seen, counters)
-    assert step.function is not None
-    return call_for_frame(work, step.function, seen)
+    if step.function is not None:
+        return call_for_frame(work, step.function, seen)
+    text = work.workspace.site.read_text(str(step.sql))
+    return query(work.spark, *_within(step, text, seen, _names_in(work, step, seen), work.bound))
+
+
+def _within(
+    step: Step,
+    text: str,
+    seen: Mapping[str, "DataFrame"],
+    names: Sequence[str],
+    bound: Mapping[str, Any],
+) -> tuple[str, Mapping[str, Any], dict[str, "DataFrame"]]:
+    """Give each frame a name that no other step uses, and let the query see it by its own.
+
+    The server drops the views of an inner query before it plans the outer one.
+    """
+    inner = {name: f"floe_{step.name}_{name}" for name in names}
+    if not inner:
+        return text, bound, {}
+    tables = ", ".join(f"`{name}` AS (SELECT * FROM `{own}`)" for name, own in inner.items())  # noqa: S608
+    sql = f"WITH {tables}\nSELECT * FROM (\n{text.strip().rstrip(';')}\n)"
+    return sql, bound, {own: seen[name] for name, own in inner.items()}
 
 
 def _counted(frame: "DataFrame", record: StepRecord) -> "DataFrame":

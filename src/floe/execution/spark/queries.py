@@ -23,7 +23,9 @@ def query(
 ) -> "DataFrame":
     """Return the frame of a query, its parameters bound and the frames seen by their names.
 
-    `counters` are observations that what the query reads holds somewhere inside.
+    The server makes views of the frames while it plans, and drops them again: a frame that is
+    itself such a query must not have been given one of the same name. `counters` are observations
+    that what the query reads holds somewhere inside.
     """
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.functions import lit

@@ -1,5 +1,6 @@
 """Deliveries of others: found, verified, checked, and registered as versions when they are new."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -127,7 +128,7 @@ class _Reception:
         return arrival
 
     def _register(self, known: DatasetVersion | None, delivery: Delivery) -> Arrival:
-        if known is not None and known.checksum == delivery.fingerprint and known.state != WRITTEN:
+        if known is not None and self._is_settled(known, delivery):
             return self._unchanged(known)
         place = self._place(known)
         place = replace(place, path=delivery.path, details=delivery.details)
@@ -144,6 +145,14 @@ class _Reception:
             place, tag=version.version_tag, path=verified.path, details=verified.details
         )
         return check_delivery(self._workspace, self._spark, version, place)
+
+    def _is_settled(self, known: DatasetVersion, delivery: Delivery) -> bool:
+        """Tell whether the same was looked at before; if it was rejected, by the same rules."""
+        if known.checksum != delivery.fingerprint or known.state == WRITTEN:
+            return False
+        return known.state != REJECTED or _rules(self._workspace, self._dataset) == (
+            known.metadata_json or {}
+        ).get("rules")
 
     def _version(self, known: DatasetVersion | None, delivery: Delivery) -> DatasetVersion:
         """Return the version that waits for this delivery, or a new one."""
@@ -167,6 +176,13 @@ class _Reception:
         return Arrival(
             self._dataset, known.state, known.version_tag, reason, known.row_count, new=False
         )
+
+
+def _rules(workspace: Workspace, dataset: str) -> str:
+    """Return one hash of all that a delivery is held against."""
+    spec = workspace.dataset(dataset)
+    wanted = {"columns", "checks", "manifest", "options", "format"}
+    return hashlib.sha256(spec.model_dump_json(include=wanted).encode()).hexdigest()
 
 
 def check_delivery(
@@ -212,7 +228,8 @@ def settle(
         row = get_version_by_id(session, version.dataset_version_id)
         metadata = {**(row.metadata_json or {}), OWN: dict(place.details)}
         if reason:
-            metadata["reason"] = reason
+            # Corrected rules are a reason to look again at what was rejected.
+            metadata |= {"reason": reason, "rules": _rules(workspace, place.dataset)}
         row.path = place.path
         if seen is not None:
             metadata |= seen.notes

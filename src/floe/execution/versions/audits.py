@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from floe.catalog.checks import list_checks, record_result
+from floe.catalog.checks import list_checks, list_measured, record_result
 from floe.catalog.versions import latest_ready, list_row_counts
 from floe.execution.formats.contract import VersionPlace
 from floe.execution.spark.queries import query
@@ -62,7 +62,11 @@ def audit_version(
     (row,) = query(spark, audit.statement, frames=frames).collect()
     measured = row.asDict()
     verdicts = judge(
-        audit, measured, history=_history(workspace, place), day_end=_day_end(workspace, place)
+        audit,
+        measured,
+        history=_history(workspace, place),
+        histories=_histories(workspace, place),
+        day_end=_day_end(workspace, place),
     )
     failed = {verdict.label for verdict in verdicts if verdict.status != "PASS"}
     queries = {
@@ -140,6 +144,18 @@ def _history(workspace: Workspace, place: VersionPlace) -> list[int]:
     number = workspace.dataset_id(place.dataset)
     with workspace.catalog.reading() as session:
         return list_row_counts(session, number, until=place.business_date, limit=HISTORY)
+
+
+def _histories(workspace: Workspace, place: VersionPlace) -> dict[str, list[int]]:
+    """What row counts of a part of the rows came to before: no version remembers those."""
+    partial = [
+        check.label for check in place.spec.checks if check.kind == "row_count" and check.where
+    ]
+    if not partial:
+        return {}
+    number = workspace.dataset_id(place.dataset)
+    with workspace.catalog.reading() as session:
+        return {label: list_measured(session, number, label, limit=HISTORY) for label in partial}
 
 
 def _day_end(workspace: Workspace, place: VersionPlace) -> datetime:

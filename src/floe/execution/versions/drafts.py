@@ -17,6 +17,7 @@ from floe.catalog.versions import (
     PUBLISHING,
     READY,
     REJECTED,
+    WRITING,
     advance_version,
     get_version_by_id,
     has_later_ready,
@@ -155,10 +156,20 @@ def audit_draft(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Dr
         frame = draft.format.read_draft(workspace.site, spark, draft.place)
         audited = audit_version(workspace, spark, draft.place, frame, known=draft.columns)
     draft = replace(settling.result(), audited=audited)
-    if audited.failures:
-        reject_draft(workspace, spark, draft, audited.reason)
-        raise VersionRejectedError(draft.place.dataset, draft.place.tag, audited.reason)
+    reason = audited.reason or _miscount(draft)
+    if reason:
+        reject_draft(workspace, spark, draft, reason)
+        raise VersionRejectedError(draft.place.dataset, draft.place.tag, reason)
     return draft
+
+
+def _miscount(draft: Draft) -> str:
+    """Say if what is read back is not what was written: lost lines, rows of another partition."""
+    wrote = draft.written.rows if draft.written else None
+    counted = draft.mode in ("replace", "overwrite_partition")
+    if wrote is None or not counted or wrote == draft.rows:
+        return ""
+    return f"{wrote:,} rows were written, and {draft.rows:,} are read back"
 
 
 def _settle(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:
@@ -181,12 +192,17 @@ def reject_draft(workspace: Workspace, spark: "SparkSession", draft: Draft, reas
 
 
 def abandon_draft(workspace: Workspace, spark: "SparkSession", draft: Draft, reason: str) -> None:
-    """Let go of a version whose run came to nothing."""
+    """Let go of a version whose run came to nothing.
+
+    One that was announced is whole, and may be seen already: it is finished, now or later.
+    """
+    with workspace.catalog.reading() as session:
+        if get_version_by_id(session, draft.version_id).state != WRITING:
+            return
     draft.format.discard(workspace.site, spark, draft.place)
     with workspace.catalog.writing() as session:
         version = get_version_by_id(session, draft.version_id)
-        if version.state not in (READY, REJECTED, ABANDONED):
-            advance_version(session, version, ABANDONED, reason=reason)
+        advance_version(session, version, ABANDONED, reason=reason)
 
 
 def publish_draft(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:

@@ -11,9 +11,11 @@ from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import (
     ABANDONED,
     PUBLISHING,
+    READY,
     WRITING,
     advance_version,
     get_version_by_id,
+    list_of_run,
     list_unfinished,
 )
 from floe.execution.holders import is_dead
@@ -49,6 +51,20 @@ def repair_versions(workspace: Workspace, sparks: Sparks) -> list[Repaired]:
         # Looked for again: another process may have been at it.
         left = list(_left_behind(workspace))
         return [_repair(workspace, spark, version, name) for version, name in left]
+
+
+def finish_of_run(workspace: Workspace, sparks: Sparks, run_id: str) -> list[DatasetVersion]:
+    """Finish what a failed attempt of a run had announced; return all that the run has made."""
+    with workspace.catalog.reading() as session:
+        made = list_of_run(session, run_id)
+        names = {one.dataset_id: get_dataset(session, one.dataset_id).name for one in made}
+    begun = [version for version in made if version.state == PUBLISHING]
+    if begun:
+        with sparks.session() as spark:
+            for version in begun:
+                _repair(workspace, spark, version, names[version.dataset_id])
+    with workspace.catalog.reading() as session:
+        return [version for version in list_of_run(session, run_id) if version.state == READY]
 
 
 def _left_behind(workspace: Workspace) -> Iterator[tuple[DatasetVersion, str]]:

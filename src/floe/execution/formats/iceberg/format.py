@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 WAP_BRANCH = "spark.wap.branch"
 RUN_PROPERTY = "snapshot-property.floe.run"
+# What Iceberg counts of a write that can be read back as it is. Its totals are no such thing: on
+# a new branch they start from nothing, so that a table that is replaced comes to zero.
+COUNTED = {"replace": "added-records", "overwrite_partition": "added-records"}
 TAG_PROPERTY = "snapshot-property.floe.version"
 
 
@@ -81,8 +84,7 @@ class IcebergFormat:
     ) -> Written:
         """Ask for the snapshot and what Iceberg counted."""
         head = _head(spark, _table(site, place), place, mode)
-        # Not the total: on a new branch it starts from nothing, and a replaced table has zero.
-        rows = _number(head, "added-records") if mode == "replace" else None
+        rows = _number(head, "added-records") if mode in COUNTED else None
         details = {**place.details, "snapshot": head["snapshot"]}
         return Written(rows, _number(head, "added-files-size"), details)
 
