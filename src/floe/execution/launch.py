@@ -36,6 +36,9 @@ OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
+# What makes a JVM, or the Python that it starts, look for a server instead of being one. A client
+# in this very process sets some of them.
+OF_CLIENTS = frozenset({"SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED"})
 
 
 class SparkMissingError(FloeError):
@@ -74,8 +77,7 @@ def spark_submit(
 def spark_environ(java: Java, environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment that such a JVM is to be started in."""
     environ = os.environ if environ is None else environ
-    # A server refuses to start where a client is told to look for one.
-    kept = {name: value for name, value in environ.items() if name != "SPARK_REMOTE"}
+    kept = {name: value for name, value in environ.items() if name not in OF_CLIENTS}
     return {
         "SPARK_LOCAL_IP": "127.0.0.1",
         **kept,

@@ -13,6 +13,7 @@ class Counted:
         from pyspark.sql.connect import functions as F  # noqa: N812
         from pyspark.sql.connect.observation import Observation
 
+        self._source = frame
         self._observation = cast("Any", Observation())
         asked = {"rows": "count(1)", **measures}
         columns = [F.expr(sql).alias(name) for name, sql in asked.items()]
@@ -24,7 +25,7 @@ class Counted:
         return dict(self._observation.get)
 
     @property
-    def rows(self) -> int | None:
-        """The rows that passed; None when nobody looked at the frame."""
+    def rows(self) -> int:
+        """The rows that passed; counted anew where Spark's answer came without its measures."""
         rows = self.measured.get("rows")
-        return None if rows is None else int(rows)
+        return self._source.count() if rows is None else int(rows)
