@@ -12,6 +12,7 @@ from floe.catalog.schemas import Column
 from floe.execution.cancelling import Cancellation
 from floe.execution.engines.contract import InPlace, StepRecord, Work
 from floe.execution.engines.registry import engine_named
+from floe.execution.failures import reason_of
 from floe.execution.inputs import input_frame
 from floe.execution.logs import RunLog
 from floe.execution.outages import patiently
@@ -175,6 +176,13 @@ class Attempt:
             raise
         step.ended_at, step.status = clock.now(), "SUCCESS"
 
+    def _abandon(self, spark: "SparkSession", draft: Draft, reason: str) -> None:
+        try:
+            abandon_draft(self._workspace, spark, draft, reason)
+        except Exception as error:  # noqa: BLE001 - the failure that led here is the one to raise
+            left = f"{draft.place.dataset} {draft.place.tag} is left to the next start"
+            self._log.say(f"{left}: {reason_of(error)}")
+
     @contextmanager
     def _cleaned_up(
         self, spark: "SparkSession", drafts: dict[str, Draft], cancellation: Cancellation
@@ -183,10 +191,9 @@ class Attempt:
         try:
             yield
         except BaseException as error:
-            reason = f"its run failed: {str(error).splitlines()[0] if str(error) else error!r}"
+            reason = f"its run failed: {reason_of(error)}"
             for draft in drafts.values():
-                with suppress(Exception):
-                    abandon_draft(self._workspace, spark, draft, reason)
+                self._abandon(spark, draft, reason)
             if cancellation.error is not None and error is not cancellation.error:
                 # What Spark or a command says of its end is not the reason of it.
                 raise cancellation.error from error

@@ -15,8 +15,8 @@ class Counted:
 
         self._source = frame
         self._observation = cast("Any", Observation())
-        asked = {"rows": "count(1)", **measures}
-        columns = [F.expr(sql).alias(name) for name, sql in asked.items()]
+        self._asked = {"rows": "count(1)", **measures}
+        columns = [F.expr(sql).alias(name) for name, sql in self._asked.items()]
         self.frame: DataFrame = frame.observe(self._observation, *columns)
 
     @property
@@ -27,5 +27,12 @@ class Counted:
     @property
     def rows(self) -> int:
         """The rows that passed; counted anew where Spark's answer came without its measures."""
-        rows = self.measured.get("rows")
-        return self._source.count() if rows is None else int(rows)
+        return int(self.measured_in(self._source)["rows"])
+
+    def measured_in(self, written: "DataFrame") -> dict[str, Any]:
+        """What was measured; where Spark's answer came without it, in what was written."""
+        if measured := self.measured:
+            return measured
+        columns = [f"{sql} AS {name}" for name, sql in self._asked.items()]
+        (row,) = written.selectExpr(*columns).collect()
+        return dict(row.asDict())

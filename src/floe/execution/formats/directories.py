@@ -4,6 +4,7 @@ A format of one's own inherits all but two things from here: how a frame becomes
 files become a frame.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,21 +40,21 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 
-class DirectoryFormat:
+class DirectoryFormat(ABC):
     """A format of version directories."""
 
     name: str = ""
     modes: Sequence[WriteMode] = ("replace",)
 
+    @abstractmethod
     def save(self, site: Site, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
         """Write a frame as files into a folder."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load(
         self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
     ) -> "DataFrame":
         """Read files as a frame."""
-        raise NotImplementedError
 
     def reading(self, place: VersionPlace) -> Reading:
         """Say how manifests may look into the files without Spark; by default not at all."""

@@ -97,9 +97,10 @@ class JdbcFormat:
         counted = Counted(frame, content=f"sum(cast(xxhash64({names}) AS decimal(38,0)))")
         counted.frame.write.mode("overwrite").parquet(to_spark(folder))
         sync_tree(folder)
-        fingerprint = f"{counted.rows}-{counted.measured.get('content') or 0}"
+        measured = counted.measured_in(spark.read.parquet(*spark_paths([folder])))
+        fingerprint = f"{measured['rows']}-{measured['content'] or 0}"
         details = {"extract": True, "path": str(folder), "fingerprint": fingerprint}
-        return Written(counted.rows, tree_size(folder), details)
+        return Written(int(measured["rows"]), tree_size(folder), details)
 
     # An output: written beside its table, let in by one transaction.
 

@@ -1,6 +1,7 @@
 """What CSV and fixed-width files have in common: one file for a feed, and copies Spark can read."""
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,15 +47,15 @@ class TextFormat(DirectoryFormat):
         """Return what stands between two values."""
         return ""
 
+    @abstractmethod
     def write_lines(self, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
         """Let Spark write a frame as UTF-8 text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def records(
         self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
     ) -> Records:
         """Read files that are plain UTF-8 text."""
-        raise NotImplementedError
 
     def save(self, site: Site, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
         # Whoever takes a feed expects one file, named after it.
