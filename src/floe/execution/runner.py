@@ -143,7 +143,7 @@ class _Run:
         facts = self._facts(plan)
         self._reporter.started(facts)
         self._note(plan, log)
-        log.say(f"{plan.process} for {plan.key}: run {self._how.run_id}")
+        log.say(f"run {self._how.run_id} of {plan.process} for {plan.key}")
         try:
             made = self._try(plan, log)
         except (FloeError, KeyboardInterrupt, SystemExit) as error:
@@ -154,7 +154,7 @@ class _Run:
             raise ProcessFailedError(plan.process, reason_of(error), log.path) from error
         result = self._result(plan, made, log)
         self._complete(plan, facts, made, result)
-        log.say(f"{plan.process} for {plan.key}: done in {result.seconds:.1f} s")
+        log.say(f"done in {result.seconds:.1f} s")
         return result
 
     def _try(self, plan: RunPlan, log: RunLog) -> Mapping[str, Made]:
