@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from floe.cli.callers import roles_of_caller
 from floe.cli.options import JsonOption, ProjectOption
 from floe.cli.output import console, err, print_facts, table
 from floe.settings import find_project
@@ -32,12 +33,24 @@ def read(
 
     site = load_site(find_project(project))
     with open_workspace(site) as workspace, err.status(f"Reading {dataset}"):
-        preview = preview_version(workspace, Sparks(site), dataset, tag=version, limit=limit)
+        roles = roles_of_caller(workspace.catalog, site.paths)
+        preview = preview_version(
+            workspace, Sparks(site), dataset, tag=version, limit=limit, roles=roles
+        )
+    _say_covered(preview)
     if as_json:
         for line in preview.lines:
             print(line)  # noqa: T201
     else:
         _show(preview)
+
+
+def _say_covered(preview: "Preview") -> None:
+    """Say on standard error what is not shown as it is: the rows alone do not tell."""
+    words = {"mask": "masked", "hash": "hashed", "drop": "left out"}
+    for one in preview.covered:
+        said = f"{one.column} is {words[one.action]} by the policy '{one.policy}'."
+        err.print(said, style="yellow", markup=False)
 
 
 def _show(preview: "Preview") -> None:

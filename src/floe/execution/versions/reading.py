@@ -1,6 +1,6 @@
 """Read versions for people: which one may be read, and its first rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from floe.catalog.versions import (
 from floe.errors import FloeError
 from floe.execution.formats.contract import VersionUnreadableError
 from floe.execution.sparks import Sparks
+from floe.execution.versions.masking import Covered, cover, cover_columns
 from floe.execution.versions.places import format_of, place_of
 from floe.execution.workspace import Workspace
 
@@ -75,6 +76,8 @@ class Preview:
     columns: tuple[str, ...]
     lines: Sequence[str]
     row_count: int | None
+    covered: Sequence[Covered] = ()
+    """The columns that this reader does not see as they are."""
 
 
 def choose_version(
@@ -104,30 +107,62 @@ def read_version(
 
 
 def preview_version(
-    workspace: Workspace, sparks: Sparks, dataset: str, *, tag: str | None = None, limit: int = 20
+    workspace: Workspace,
+    sparks: Sparks,
+    dataset: str,
+    *,
+    tag: str | None = None,
+    limit: int = 20,
+    roles: Collection[str] = (),
 ) -> Preview:
-    """Read the first rows of a version. What cannot be read is said before Spark is started."""
-    workspace.dataset(dataset)
+    """Read the first rows of a version, as a reader in some roles may see them.
+
+    What cannot be read is said before Spark is started.
+    """
+    covered_for(workspace, dataset, (), roles)
     with workspace.catalog.reading() as session:
         version = choose_version(session, workspace, dataset, tag)
     with sparks.session() as spark:
-        columns, lines = _first_rows(workspace, spark, dataset, version, limit)
-    return Preview(dataset, version.version_tag, version.state, columns, lines, version.row_count)
+        return _first_rows(workspace, spark, dataset, version, limit=limit, roles=roles)
+
+
+def covered_for(
+    workspace: Workspace, dataset: str, columns: Sequence[str], roles: Collection[str]
+) -> list[Covered]:
+    """Say which columns a reader may not see; refuse a dataset that is restricted for it."""
+    governance = workspace.site.spec.governance
+    return cover_columns(governance, dataset, workspace.dataset(dataset), columns, roles)
 
 
 def _first_rows(
-    workspace: Workspace, spark: "SparkSession", dataset: str, version: DatasetVersion, limit: int
-) -> tuple[tuple[str, ...], list[str]]:
+    workspace: Workspace,
+    spark: "SparkSession",
+    dataset: str,
+    version: DatasetVersion,
+    *,
+    limit: int,
+    roles: Collection[str],
+) -> Preview:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F  # noqa: N812
 
     place = place_of(workspace, dataset, version)
     try:
-        frame = format_of(workspace, dataset).read(workspace.site, spark, place)
+        data = format_of(workspace, dataset).read(workspace.site, spark, place)
+        covered = covered_for(workspace, dataset, data.columns, roles)
+        frame = cover(data.limit(limit), covered)
         # Spark writes every type as JSON by itself, decimals without loss.
         whole = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
-        rows = frame.limit(limit).select(whole).collect()
+        rows = frame.select(whole).collect()
     except PySparkException as error:
         reason = str(error).strip().splitlines()[0]
         raise VersionUnreadableError(dataset, version.version_tag, reason) from error
-    return tuple(frame.columns), [row[0] for row in rows]
+    return Preview(
+        dataset,
+        version.version_tag,
+        version.state,
+        tuple(frame.columns),
+        [row[0] for row in rows],
+        version.row_count,
+        covered,
+    )

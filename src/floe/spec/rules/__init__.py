@@ -7,6 +7,7 @@ from floe.spec.rules.calendars import check_calendars
 from floe.spec.rules.datasets import check_datasets
 from floe.spec.rules.draft import Draft
 from floe.spec.rules.flow import check_flow
+from floe.spec.rules.governance import check_governance
 from floe.spec.rules.orchestration import check_orchestration
 from floe.spec.rules.partitions import check_partitions
 from floe.spec.rules.platforms import check_platform, check_profiles
@@ -23,3 +24,4 @@ def check_project(draft: Draft) -> Iterator[Problem]:
     yield from check_flow(draft)
     yield from check_orchestration(draft)
     yield from check_partitions(draft)
+    yield from check_governance(draft)
