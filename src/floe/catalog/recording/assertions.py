@@ -7,21 +7,27 @@ from floe.catalog.checks import FAIL, PASS, REJECT, WARN
 from floe.catalog.recording.claims import DatasetClaim
 from floe.catalog.recording.merges import CHECK_RESULTS, CHECKS
 from floe.catalog.recording.scope import Recording
-from floe.catalog.stores.merging import Lookup
+from floe.catalog.stores.merging import Answer, Lookup
 
 CHECK_NUMBERS = Lookup("quality_check_def", ("dataset_id", "name", "qdef_id"), by=("dataset_id",))
 LONGEST_NAME, LONGEST_KIND = 200, 50
 
 
-def record_assertions(recording: Recording, new: set[str]) -> None:
+def new_hashes(kept: Answer) -> set[str]:
+    """The events that were not there before."""
+    return {event_hash for (event_hash,) in kept.fetchall()}
+
+
+def record_assertions(recording: Recording, kept: Answer) -> None:
     """Write the verdicts of events that are new; those of a repeated event are there already."""
-    found = [
+    claimed = [
         (recording.dataset_id(dataset.namespace, dataset.name), dataset, assertion, claim)
         for claim in recording.claims
-        if claim.hash in new
         for dataset in claim.datasets
         for assertion in dataset.assertions
     ]
+    new = new_hashes(kept) if claimed else set()
+    found = [one for one in claimed if one[3].hash in new]
     if not found:
         return
     checks = {(number, _name(one)): one for number, _, one, _ in found}

@@ -139,7 +139,7 @@ FACETS = Merge(
     ),
     when="{new}.seen_at > {old}.seen_at "
     "OR ({new}.seen_at = {old}.seen_at AND {new}.facet_hash > {old}.facet_hash)",
-    returning=("owner_type", "owner_id", "facet", "body"),
+    returning=("owner_type", "owner_id", "facet"),
 )
 
 INPUTS = Merge(
@@ -157,8 +157,10 @@ VERSIONS = Merge(
         "metadata_json",
     ),
     key=("dataset_id", "version_tag"),
-    returning=("dataset_version_id", "dataset_id", "version_tag"),
 )  # fmt: skip
+
+# New ones, whose numbers were taken before, so that what refers to them need not wait.
+NEW_VERSIONS = Merge("dataset_version", ("dataset_version_id", *VERSIONS.columns), numbered=True)
 
 DATASET_EVENTS = Merge(
     "dataset_event",
@@ -170,7 +172,6 @@ EXTERNAL_VERSIONS = replace(
     VERSIONS,
     update=(earliest("produced_at"),),
     when="{old}.state = 'EXTERNAL' AND {new}.produced_at < {old}.produced_at",
-    returning=(),
 )
 
 # The same, now that its producer has announced it.
@@ -179,7 +180,6 @@ ANNOUNCED_VERSIONS = replace(
     update=tuple(
         (name, f"{{new}}.{name}") for name in VERSIONS.columns if name not in VERSIONS.key
     ),
-    returning=(),
 )
 
 # States of versions that are there already change by number; the rows are never new.

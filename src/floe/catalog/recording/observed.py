@@ -1,7 +1,8 @@
 """Facets that hold until a newer one comes: description, owner, tags, technology, life."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from floe.catalog.datasets import ACTIVE, DEPRECATED
@@ -9,14 +10,22 @@ from floe.catalog.edges import DATASET, PROCESS
 from floe.catalog.recording.facets import read_object
 from floe.catalog.recording.merges import FACETS
 from floe.catalog.recording.scope import Recording
-from floe.catalog.stores.merging import Answer, Assign
+from floe.catalog.stores.merging import Answer, Assign, Row, Written
 
 Owner = tuple[str, int]
 SHOWN = frozenset({"documentation", "ownership", "jobType", "lifecycleStateChange"})
 
 
-def record_facets(recording: Recording) -> Answer:
-    """Keep the newest of each facet; the answer has those that are new."""
+@dataclass
+class Shown:
+    """Facets that were written, and the columns that are still to follow them."""
+
+    written: Answer
+    postponed: list[tuple[Assign, list[tuple[int, str]]]] = field(default_factory=list)
+
+
+def record_facets(recording: Recording) -> Shown:
+    """Keep the newest of each facet, and let it show in the columns of what no project declares."""
     newest: dict[tuple[str, int, str], tuple[Any, ...]] = {}
     for claim in recording.claims:
         if claim.process_facets:
@@ -29,7 +38,42 @@ def record_facets(recording: Recording) -> Answer:
         (*key, digest, recording.moment(at), body)
         for key, (at, digest, body) in sorted(newest.items())
     ]
-    return recording.merge_returning(FACETS, rows)
+    shown = Shown(recording.merge_returning(FACETS, rows))
+    for assign, values in _assignments(rows):
+        if not recording.merging.assign_written(
+            recording.connection, assign, values, shown.written
+        ):
+            shown.postponed.append((assign, values))
+    return shown
+
+
+def _assignments(rows: Iterable[Row]) -> Iterable[tuple[Assign, list[tuple[int, str]]]]:
+    values: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+    for owner_type, owner_id, facet, *_, body in rows:
+        for column, value in _columns(owner_type, facet, body).items():
+            values.setdefault((owner_type, facet, column), []).append((owner_id, value))
+    for (owner_type, facet, column), given in values.items():
+        table = owner_type.lower()
+        written = Written("owner_id", (("owner_type", owner_type), ("facet", facet)))
+        yield Assign(table, f"{table}_id", column, "project_id IS NULL", written), given
+
+
+def show_postponed(recording: Recording, shown: Shown) -> None:
+    """Let the facets show that had to wait for the answer."""
+    for assign, values in shown.postponed:
+        assert assign.written is not None
+        numbers = assign.written.numbers(FACETS.returning, shown.written.fetchall())
+        rows = [(number, value) for number, value in values if number in numbers]
+        recording.merging.assign(recording.connection, assign, rows)
+
+
+def list_reworded(shown: Shown) -> set[int]:
+    """The datasets of which facets that show were written. All answers have come by then."""
+    return {
+        owner_id
+        for owner_type, owner_id, facet in shown.written.fetchall()
+        if owner_type == DATASET and facet in SHOWN
+    }
 
 
 def _gather(
@@ -43,20 +87,6 @@ def _gather(
         known = newest.get((*owner, facet))
         if known is None or (at, digest) > known[:2]:
             newest[(*owner, facet)] = (at, digest, body)
-
-
-def show_facets(recording: Recording, changed: Answer) -> None:
-    """Let new facets show in the columns of what no project declares."""
-    values: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for owner_type, owner_id, facet, body in changed.fetchall():
-        for column, value in _columns(owner_type, facet, body).items():
-            values.setdefault((owner_type, column), []).append((owner_id, value))
-            if owner_type == DATASET:
-                recording.reworded.add(owner_id)
-    for (owner_type, column), rows in values.items():
-        table = owner_type.lower()
-        assign = Assign(table, f"{table}_id", column, "project_id IS NULL")
-        recording.merging.assign(recording.connection, assign, rows)
 
 
 def _columns(owner_type: str, facet: str, text: str) -> dict[str, str]:

@@ -5,14 +5,19 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
-from floe.catalog.recording.assertions import record_assertions
+from floe.catalog.recording.assertions import new_hashes, record_assertions
 from floe.catalog.recording.claims import EventClaim, Seen
 from floe.catalog.recording.days import EventDays
 from floe.catalog.recording.inputs import record_inputs
 from floe.catalog.recording.memory import Memory
 from floe.catalog.recording.merges import EVENTS
 from floe.catalog.recording.names import resolve_names
-from floe.catalog.recording.observed import record_facets, show_facets
+from floe.catalog.recording.observed import (
+    Shown,
+    list_reworded,
+    record_facets,
+    show_postponed,
+)
 from floe.catalog.recording.runs import record_runs
 from floe.catalog.recording.scope import CHANGE_COLUMNS, Recording
 from floe.catalog.recording.sightings import record_columns, record_edges, record_schemas
@@ -62,10 +67,10 @@ class Recorder:
         link_names(connection, self._store, self.memory, claims)
         recording = Recording(connection, self._merging, self.memory, now, list(by_hash.values()))
         with self._merging.together(connection):
-            _record_all(recording)
+            shown = _record_all(recording)
         # Indexing costs more than the rest of a new dataset, so it is left for a quiet moment.
         # One that came to nothing with its transaction is found out then.
-        self._reworded |= recording.reworded
+        self._reworded |= recording.reworded | list_reworded(shown)
 
     def take_reworded(self) -> set[int]:
         """Hand over the datasets whose words for the search have changed."""
@@ -73,7 +78,7 @@ class Recorder:
         return reworded
 
 
-def _record_all(recording: Recording) -> None:
+def _record_all(recording: Recording) -> Shown:
     """Write everything, and ask for each answer as late as it can be used.
 
     An event that was there already is recorded again, to no effect: every rule is idempotent.
@@ -84,15 +89,15 @@ def _record_all(recording: Recording) -> None:
     record_edges(recording)
     record_schemas(recording)
     record_columns(recording)
-    facets = record_facets(recording)
+    shown = record_facets(recording)
     rules = ask_rules(recording)
     record_inputs(recording)
     record_versions(recording, rules)
-    show_facets(recording, facets)
-    new = {event_hash for (event_hash,) in kept.fetchall()}
-    record_assertions(recording, new)
-    _record_failures(recording, new)
+    show_postponed(recording, shown)
+    record_assertions(recording, kept)
+    _record_failures(recording, kept)
     recording.merging.append_changes(recording.connection, CHANGE_COLUMNS, recording.changes)
+    return shown
 
 
 def _record_events(recording: Recording) -> Answer:
@@ -115,16 +120,20 @@ def _record_events(recording: Recording) -> Answer:
     return recording.merge_returning(EVENTS, rows)
 
 
-def _record_failures(recording: Recording, new: set[str]) -> None:
+def _record_failures(recording: Recording, kept: Answer) -> None:
     """A run that failed is a change that monitors wait for, each event of it once."""
-    for claim in recording.claims:
-        if claim.run is None or claim.historical or not claim.run.seen & Seen.FAILED:
-            continue
-        if claim.hash not in new:
-            continue
-        recording.change(
-            "RUN_FAILED",
-            process_id=recording.process_id(claim),
-            run_id=recording.run_id(claim.run.run_uuid),
-            business_date=claim.run.business_date,
-        )
+    failed = [
+        (claim, claim.run)
+        for claim in recording.claims
+        if claim.run is not None and not claim.historical and claim.run.seen & Seen.FAILED
+    ]
+    # Most groups have none, and so never wait for the answer.
+    new = new_hashes(kept) if failed else set()
+    for claim, run in failed:
+        if claim.hash in new:
+            recording.change(
+                "RUN_FAILED",
+                process_id=recording.process_id(claim),
+                run_id=recording.run_id(run.run_uuid),
+                business_date=run.business_date,
+            )

@@ -14,10 +14,10 @@ from floe.catalog.recording.claims import DatasetClaim, EventClaim, Seen, Versio
 from floe.catalog.recording.merges import (
     ANNOUNCED_VERSIONS,
     DATASET_EVENTS,
+    NEW_VERSIONS,
     VERSION_STATES,
-    VERSIONS,
 )
-from floe.catalog.recording.scope import Recording, StaleKnowledgeError
+from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Answer, Fetched, Lookup, Row
 from floe.catalog.versions import EXTERNAL, READY, SUPERSEDED, WRITTEN
 from floe.spec.identity import version_tag
@@ -142,6 +142,9 @@ class _Shelf:
         # its versions are asked for along with the rules.
         likely = {one.business_date or _date_in("UTC", one) for one in announced}
         answers = self._ask(announced, likely)
+        numbers = recording.merging.take_numbers(
+            recording.connection, "dataset_version", "dataset_version_id", len(announced)
+        )
         self._rules = {
             number: (zone, validate == "Y") for number, zone, validate in rules.fetchall()
         }
@@ -151,6 +154,7 @@ class _Shelf:
         for answer in answers:
             for row in answer.fetchall():
                 self._shelve(self._stored(row))
+        self._free = [number for (number,) in reversed(numbers.fetchall())]
 
     def put(self, announced: Sequence[Announced]) -> None:
         """Store what is announced, and settle which version of each date is READY."""
@@ -263,17 +267,13 @@ class _Shelf:
         return changed
 
     def _insert(self, new: Sequence[tuple[Announced, Stored]]) -> None:
-        recording = self._recording
-        rows = sorted(
-            (_row(recording, one, stored) for one, stored in new), key=lambda row: row[:2]
-        )
-        found = recording.merge_returning(VERSIONS, rows).fetchall()
-        numbers = {(dataset_id, tag): number for number, dataset_id, tag in found}
-        if len(numbers) < len(rows):
-            raise StaleKnowledgeError
-        for one, stored in new:
-            number = stored.version_id = numbers[stored.dataset_id, stored.tag]
-            recording.versions[stored.dataset_id, one.run_uuid] = number
+        # No writer is beside this one, so that none of them can be there already.
+        recording, rows = self._recording, []
+        for one, stored in sorted(new, key=lambda pair: (pair[1].dataset_id, pair[1].tag)):
+            stored.version_id = self._free.pop()
+            recording.versions[stored.dataset_id, one.run_uuid] = stored.version_id
+            rows.append((stored.version_id, *_row(recording, one, stored)))
+        recording.merge(NEW_VERSIONS, rows)
 
     def _rewrite(self, confirmed: Sequence[tuple[Announced, Stored]]) -> None:
         rows = [_row(self._recording, one, stored) for one, stored in confirmed]

@@ -2,9 +2,14 @@
 adapt each of them, and the server reads both equally fast.
 """
 
+import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import Any
+
+# Dimensions, whether there are NULLs, the type; then the only dimension's length and start.
+ARRAY_HEAD, LENGTH = struct.Struct("!iiIii"), struct.Struct("!i")
+BYTEA = 17
 
 
 def numbers(values: Sequence[int | None]) -> str:
@@ -37,16 +42,25 @@ def moments(values: Sequence[datetime | date | None]) -> str:
     return "{" + ",".join(parts) + "}"
 
 
+def binaries(values: Sequence[bytes]) -> bytes:
+    """Bytes, in the binary form of an array: in text each would be a third longer to read."""
+    parts = [ARRAY_HEAD.pack(1, 0, BYTEA, len(values), 1)]
+    for value in values:
+        parts += (LENGTH.pack(len(value)), value)
+    return b"".join(parts)
+
+
 def _quoted(value: str | None) -> str:
     if value is None:
         return "NULL"
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-Writer = Callable[[Sequence[Any]], Any]
+Writer = Callable[[Sequence[Any]], str | bytes]
 WRITERS: dict[str, Writer] = {
     "BIGINT": numbers,
     "INTEGER": numbers,
+    "BYTEA": binaries,
     "TEXT": texts,
     "UUID": texts,
     "DATE": moments,

@@ -8,11 +8,12 @@ without waiting, until an answer is needed.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from psycopg import RawCursor
+from psycopg.pq.abc import PGresult
 
 from floe.catalog.stores.merging.rules import Row
+from floe.catalog.stores.merging.wire import Value, Wire
 
 MANY_ROWS = 500
 
@@ -20,7 +21,8 @@ MANY_ROWS = 500
 class Part(NamedTuple):
     """One write or question: its SQL, its table if it writes, and what it returns.
 
-    `before` is a named query that the SQL refers to.
+    `before` is a named query that the SQL refers to. `reads` is a table that it reads; where a
+    part of the same statement writes to that one, `fed_sql` reads what that part returns as well.
     """
 
     sql: str
@@ -29,13 +31,19 @@ class Part(NamedTuple):
     numbers: tuple[bool, ...] = ()
     before: str = ""
     reads: str = ""
+    fed_sql: str = ""
+
+
+# What stands in `fed_sql` for the part that feeds it.
+FEEDER = "@feeder"
 
 
 class Answer:
     """The rows of a part, sent for when they are asked for."""
 
-    def __init__(self, bundle: "Bundle") -> None:
+    def __init__(self, bundle: "Bundle", place: int) -> None:
         self._bundle = bundle
+        self.place = place
         self.rows: list[Row] | None = None
 
     def fetchall(self) -> list[Row]:
@@ -48,7 +56,6 @@ class Answer:
 class _Sent(NamedTuple):
     """A statement that is on its way, and what it will answer."""
 
-    cursor: RawCursor[Row]
     parts: tuple[Part, ...]
     answers: list[Answer]
 
@@ -56,34 +63,42 @@ class _Sent(NamedTuple):
 class Bundle:
     """What waits to be sent on one connection."""
 
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
         self._parts: list[Part] = []
-        self._values: list[Any] = []
+        self._values: list[Value] = []
         self._answers: list[Answer] = []
-        self._written: set[str] = set()
+        # The tables that are written to, and by which part.
+        self._written: dict[str, int] = {}
         self._rows = 0
         self._sent: list[_Sent] = []
 
-    def add(self, part: Part, values: Sequence[Any], rows: int = 1) -> Answer:
+    def add(self, part: Part, values: Sequence[Value], rows: int = 1) -> Answer:
         """Let a part wait.
 
         The parts of a statement do not see what the others write, and may not write one row
         twice. So whatever touches a table that is written to goes into the next statement.
         """
-        if part.table in self._written or part.reads in self._written:
+        feeder = self._written.get(part.reads)
+        if part.fed_sql and feeder is not None and part.table not in self._written:
+            part = fed_by(part, feeder)
+        elif part.table in self._written or feeder is not None:
             self.send()
-        answer = Answer(self)
+        answer = Answer(self, len(self._parts))
         self._parts.append(part)
         self._values += values
         self._answers.append(answer)
         self._rows += rows
         if part.table:
-            self._written.add(part.table)
+            self._written[part.table] = answer.place
         # The server may as well write many rows while others are still being gathered.
         if self._rows >= MANY_ROWS:
             self.send()
         return answer
+
+    def may_refer(self, answer: object, table: str) -> bool:
+        """Whether a part that writes to a table can go into the same statement as an answer's."""
+        return answer in self._answers and table not in self._written
 
     def send(self) -> None:
         """Send all that waits."""
@@ -91,32 +106,53 @@ class Bundle:
             return
         parts, values, answers = tuple(self._parts), self._values, self._answers
         self._parts, self._values, self._answers = [], [], []
-        self._written, self._rows = set(), 0
-        cursor = RawCursor(self._driver)
-        cursor.execute(_statement(parts), values, prepare=True)
-        self._sent.append(_Sent(cursor, parts, answers))
+        self._written, self._rows = {}, 0
+        self._wire.send(_statement(parts), values)
+        self._sent.append(_Sent(parts, answers))
 
     def collect(self) -> None:
         """Send all that waits, and hand every answer its rows."""
         self.send()
+        self.hand_out(self._wire.receive())
+
+    def hand_out(self, results: Sequence[PGresult]) -> None:
+        """Hand every answer its rows, of all results that came since the last time."""
         sent, self._sent = self._sent, []
-        for cursor, parts, answers in sent:
+        # What came before the first statement, such as BEGIN, is of no interest.
+        ours = results[len(results) - len(sent) :]
+        for (parts, answers), result in zip(sent, ours, strict=True):
             for answer in answers:
                 answer.rows = []
             if any(part.returning for part in parts):
-                _hand_out(parts, answers, cursor.fetchall())
+                _hand_out(parts, answers, result)
 
 
-def _hand_out(parts: Sequence[Part], answers: Sequence[Answer], rows: Sequence[Row]) -> None:
-    for place, *texts in rows:
-        part, found = parts[place], answers[place].rows
+def _hand_out(parts: Sequence[Part], answers: Sequence[Answer], result: PGresult) -> None:
+    value = result.get_value
+    for row in range(result.ntuples):
+        place = int(value(row, 0) or 0)
+        found = answers[place].rows
         assert found is not None
         found.append(
             tuple(
-                int(text) if number and text is not None else text
-                for number, text in zip(part.numbers, texts, strict=False)
+                [
+                    _read(value(row, column), number=number)
+                    for column, number in enumerate(parts[place].numbers, 1)
+                ]
             )
         )
+
+
+def _read(raw: bytes | None, *, number: bool) -> int | str | None:
+    if raw is None:
+        return None
+    return int(raw) if number else raw.decode()
+
+
+@lru_cache(maxsize=64)
+def fed_by(part: Part, feeder: int) -> Part:
+    """A part that reads from the one at a place of the same statement."""
+    return part._replace(sql=part.fed_sql.replace(FEEDER, f"part_{feeder}"))
 
 
 @lru_cache(maxsize=512)

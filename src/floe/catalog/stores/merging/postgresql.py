@@ -5,16 +5,17 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from psycopg import RawCursor
-from psycopg.errors import InFailedSqlTransaction
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
 from floe.catalog.stores.merging.arrays import WRITERS, Writer
-from floe.catalog.stores.merging.bundle import Bundle, Part
-from floe.catalog.stores.merging.rules import Answer, Assign, Fetched, Lookup, Merge, Row
+from floe.catalog.stores.merging.bundle import FEEDER, Bundle, Part, fed_by
+from floe.catalog.stores.merging.bundle import Answer as Awaited
+from floe.catalog.stores.merging.rules import Answer, Assign, Fetched, Lookup, Merge, Row, Through
+from floe.catalog.stores.merging.wire import Value, Wire
 from floe.catalog.tables import Table
 
 # It returns something, because a question whose answer nobody reads is never asked.
@@ -24,6 +25,9 @@ LOCK_LOG = Part(
     ("last_position",),
     (True,),
 )
+
+# What was prepared stays with its connection, whoever takes that out of the pool next.
+_wires: WeakKeyDictionary[Any, Wire] = WeakKeyDictionary()
 
 
 class PostgresqlMerging:
@@ -46,15 +50,26 @@ class PostgresqlMerging:
 
     @contextmanager
     def together(self, connection: Connection) -> Iterator[None]:
-        driver = _driver(connection)
+        driver: Any = connection.connection.dbapi_connection
         begun = driver.info.transaction_status != TransactionStatus.IDLE
-        with driver.pipeline() if begun else _own_transaction(driver):
-            bundle = self._bundle = Bundle(driver)
-            try:
-                yield
-                bundle.send()
-            finally:
-                self._bundle = None
+        wire = _wire_of(driver)
+        wire.begin()
+        try:
+            # BEGIN and COMMIT travel with the statements between them.
+            if not begun:
+                wire.send("BEGIN")
+            bundle = self._bundle = Bundle(wire)
+            yield
+            bundle.send()
+            if not begun:
+                wire.send("COMMIT")
+            answers = wire.end()
+            bundle.hand_out(answers if begun else answers[:-1])
+        except BaseException:
+            wire.abandon(last="" if begun else "ROLLBACK")
+            raise
+        finally:
+            self._bundle = None
 
     def merge(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> None:
         self.merge_returning(connection, merge, rows)
@@ -69,6 +84,23 @@ class PostgresqlMerging:
     ) -> None:
         if rows:
             self._add(_update(assign), _arrays(assign.table, (assign.number, assign.column), rows))
+
+    def assign_written(
+        self,
+        connection: Connection,
+        assign: Assign,
+        rows: Sequence[tuple[int, Any]],
+        written: Answer,
+    ) -> bool:
+        if not self._sent().may_refer(written, assign.table):
+            return False
+        assert isinstance(written, Awaited)
+        part = fed_by(_update(assign), written.place)
+        self._add(part, _arrays(assign.table, (assign.number, assign.column), rows))
+        return True
+
+    def take_numbers(self, connection: Connection, table: str, column: str, count: int) -> Answer:
+        return self._add(_next_numbers(table, column), [str(count)])
 
     def find(self, connection: Connection, lookup: Lookup, *values: Collection[Any]) -> Answer:
         return self._add(
@@ -89,9 +121,9 @@ class PostgresqlMerging:
     ) -> None:
         if rows:
             arrays = _arrays("change", columns, rows)
-            self._add(_append(columns), [len(rows), len(rows), *arrays])
+            self._add(_append(columns), [str(len(rows)), str(len(rows)), *arrays])
 
-    def _add(self, part: Part, values: Sequence[Any], rows: int = 1) -> Answer:
+    def _add(self, part: Part, values: Sequence[Value], rows: int = 1) -> Answer:
         return self._sent().add(part, values, rows)
 
     def _sent(self) -> Bundle:
@@ -99,38 +131,24 @@ class PostgresqlMerging:
         return self._bundle
 
 
-@contextmanager
-def _own_transaction(driver: Any) -> Iterator[None]:
-    """Let BEGIN and COMMIT travel with the statements between them.
-
-    The driver would send each by itself and wait for it.
-    """
-    driver.autocommit = True
-    with driver.pipeline():
-        RawCursor(driver).execute("BEGIN")
-        yield
-        ending = RawCursor(driver).execute("COMMIT")
-    # A transaction that failed ends with ROLLBACK, and without an error.
-    if ending.statusmessage != "COMMIT":
-        raise InFailedSqlTransaction
-    driver.autocommit = False
+def _wire_of(driver: Any) -> Wire:
+    wire = _wires.get(driver)
+    if wire is None:
+        wire = _wires[driver] = Wire(driver.pgconn)
+    return wire
 
 
-def _driver(connection: Connection) -> Any:
-    return connection.connection.dbapi_connection
-
-
-def _arrays(table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> list[Any]:
+def _arrays(table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> list[Value]:
     return _write(_writers(table, columns), rows)
 
 
-def _write(writers: Sequence[Writer], rows: Sequence[Row]) -> list[Any]:
+def _write(writers: Sequence[Writer], rows: Sequence[Row]) -> list[Value]:
     return [write(values) for write, values in zip(writers, zip(*rows, strict=True), strict=True)]
 
 
 @cache
 def _writers(table: str, columns: tuple[str, ...]) -> tuple[Writer, ...]:
-    return tuple(WRITERS.get(_element(table, name), list) for name in columns)
+    return tuple(WRITERS[_element(table, name)] for name in columns)
 
 
 @cache
@@ -144,27 +162,44 @@ def _merge_writers(merge: Merge) -> tuple[Writer, ...]:
 @cache
 def _insert(merge: Merge) -> Part:
     columns, through = ", ".join(merge.columns), merge.through
+    into = f"INSERT INTO {merge.table} ({columns}) "
+    ending = merge.on_conflict()
+    fed_sql = ""
     if through is not None:
-        given = ", ".join((through.by, *merge.columns[1:]))
-        marks = ", ".join(
-            (_marks(through.table, (through.by,)), _marks(merge.table, merge.columns[1:]))
-        )
-        rows = (
-            f"unnest({marks}) AS given ({given}) "  # noqa: S608
-            f"JOIN (SELECT {through.by}, {merge.columns[0]} FROM {through.table}) AS numbered "
-            f"USING ({through.by})"
+        rows, others = _given_through(merge, through), ", ".join(merge.columns[1:])
+        number = f"numbered.{merge.columns[0]}"
+        sql = f"{into}SELECT {number}, {others} FROM {rows}{ending}"  # noqa: S608
+        fed_sql = (
+            f"{into}SELECT coalesce(fresh.{merge.columns[0]}, {number}), {others} "  # noqa: S608
+            f"FROM {rows.replace('JOIN', 'LEFT JOIN')} "
+            f"LEFT JOIN {FEEDER} AS fresh USING ({through.by}){ending}"
         )
     else:
         rows = f"unnest({_marks(merge.table, merge.columns)}) AS given ({columns})"
         if merge.unless is not None:
             rows += f" WHERE {merge.unless.condition({n: f'given.{n}' for n in merge.columns})}"
+        # The number of a row is the table's own to give, unless it was taken before.
+        own = "OVERRIDING SYSTEM VALUE " if merge.numbered else ""
+        sql = f"{into}{own}SELECT {columns} FROM {rows}{ending}"  # noqa: S608
     return Part(
-        f"INSERT INTO {merge.table} ({columns}) "  # noqa: S608
-        f"SELECT {columns} FROM {rows}{merge.on_conflict()}",
+        sql,
         merge.table,
         merge.returning,
         _numbers(merge.table, merge.returning),
         reads=through.table if through else "",
+        fed_sql=fed_sql,
+    )
+
+
+def _given_through(merge: Merge, through: Through) -> str:
+    given = ", ".join((through.by, *merge.columns[1:]))
+    marks = ", ".join(
+        (_marks(through.table, (through.by,)), _marks(merge.table, merge.columns[1:]))
+    )
+    return (
+        f"unnest({marks}) AS given ({given}) "  # noqa: S608
+        f"JOIN (SELECT {through.by}, {merge.columns[0]} FROM {through.table}) AS numbered "
+        f"USING ({through.by})"
     )
 
 
@@ -177,7 +212,27 @@ def _update(assign: Assign) -> Part:
         f"WHERE {assign.table}.{assign.number} = given.number AND {assign.condition} "
         f"AND {assign.table}.{assign.column} IS DISTINCT FROM given.value"
     )
-    return Part(sql, assign.table)
+    return Part(sql, assign.table, fed_sql=f"{sql}{_among_written(assign)}")
+
+
+def _among_written(assign: Assign) -> str:
+    written = assign.written
+    if written is None:
+        return ""
+    same = " AND ".join(f"{column} = '{value}'" for column, value in written.values)
+    return (
+        f" AND EXISTS (SELECT 1 FROM {FEEDER} "  # noqa: S608
+        f"WHERE {FEEDER}.{written.by} = given.number AND {same})"
+    )
+
+
+@cache
+def _next_numbers(table: str, column: str) -> Part:
+    sql = (
+        f"SELECT nextval(pg_get_serial_sequence('{table}', '{column}')) AS number "  # noqa: S608
+        "FROM generate_series(1, %s::int)"
+    )
+    return Part(sql, "", ("number",), (True,))
 
 
 @cache

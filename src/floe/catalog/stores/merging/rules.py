@@ -13,7 +13,10 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Through:
-    """A table that has the number of what rows name otherwise."""
+    """A table that has the number of what rows name otherwise.
+
+    A merge into it returns both, for every row.
+    """
 
     table: str
     by: str
@@ -40,7 +43,7 @@ class Merge:
     row that is there and the one that comes; `when` says whether anything would change at all.
     The SQL in them is what every store understands. With `through` the first column is a number
     that the store finds by what rows have in its place. With `unless` a row is left out when its
-    values are those of a row there.
+    values are those of a row there. One that is `numbered` gives rows numbers that were taken.
     """
 
     table: str
@@ -51,6 +54,7 @@ class Merge:
     returning: tuple[str, ...] = ()
     through: Through | None = None
     unless: Unless | None = None
+    numbered: bool = False
 
     def on_conflict(self) -> str:
         """The end of an INSERT: what to do with a row that is there already."""
@@ -68,13 +72,34 @@ class Merge:
 
 
 @dataclass(frozen=True)
+class Written:
+    """Rows that a merge returned: those with these values, known by the number in a column."""
+
+    by: str
+    values: tuple[tuple[str, str], ...]
+
+    def numbers(self, returning: Sequence[str], rows: Sequence[Row]) -> set[int]:
+        """The numbers among rows that came back."""
+        named = (dict(zip(returning, row, strict=True)) for row in rows)
+        return {
+            row[self.by]
+            for row in named
+            if all(row[column] == value for column, value in self.values)
+        }
+
+
+@dataclass(frozen=True)
 class Assign:
-    """A column that is set by the number of its row, where it differs and a condition holds."""
+    """A column that is set by the number of its row, where it differs and a condition holds.
+
+    `written` leaves out rows that a merge did not write.
+    """
 
     table: str
     number: str
     column: str
     condition: str
+    written: Written | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +155,21 @@ class Merging(Protocol):
         self, connection: Connection, assign: Assign, rows: Sequence[tuple[int, Any]]
     ) -> None:
         """Set a column by row number, where it differs."""
+
+    def assign_written(
+        self,
+        connection: Connection,
+        assign: Assign,
+        rows: Sequence[tuple[int, Any]],
+        written: "Answer",
+    ) -> bool:
+        """The same for rows that a merge wrote, without waiting for its answer.
+
+        False where that cannot be; then nothing was done.
+        """
+
+    def take_numbers(self, connection: Connection, table: str, column: str, count: int) -> "Answer":
+        """Take numbers for rows that are about to be written."""
 
 
 class Answer(Protocol):

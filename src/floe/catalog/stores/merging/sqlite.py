@@ -57,6 +57,22 @@ class SqliteMerging:
         values = [(value, number, value) for number, value in rows]
         _cursor(connection).executemany(_update(assign), values)
 
+    def assign_written(
+        self,
+        connection: Connection,
+        assign: Assign,
+        rows: Sequence[tuple[int, Any]],
+        written: Answer,
+    ) -> bool:
+        """Nothing is gained: the answer is there already."""
+        return False
+
+    def take_numbers(self, connection: Connection, table: str, column: str, count: int) -> Answer:
+        # The writer holds the whole file, so nobody else takes them.
+        sql = f"SELECT coalesce(max({column}), 0) FROM {table}"  # noqa: S608
+        (last,) = _cursor(connection).execute(sql).fetchone()
+        return Fetched([(last + place,) for place in range(1, count + 1)])
+
     def find(self, connection: Connection, lookup: Lookup, *values: Collection[Any]) -> Answer:
         given = [json.dumps(list(some), default=str) for some in values]
         answer: Answer = _cursor(connection).execute(_select(lookup), given)
