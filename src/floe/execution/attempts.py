@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from floe import clock
 from floe.catalog.schemas import Column
 from floe.execution.cancelling import Cancellation
-from floe.execution.engines.contract import InPlace, StepRecord, Work
+from floe.execution.engines.contract import InPlace, Outputs, StepRecord, Work
 from floe.execution.engines.registry import engine_named
 from floe.execution.failures import reason_of
 from floe.execution.inputs import input_frame
+from floe.execution.lineage import goes_by_plan, mark_input
 from floe.execution.logs import RunLog
 from floe.execution.outages import patiently
 from floe.execution.planning import RunPlan
 from floe.execution.shapes import shape_of
+from floe.execution.spark.explaining import explain
 from floe.execution.sparks import Sparks
 from floe.execution.versions.adopting import adopt_draft
 from floe.execution.versions.contracts import ContractBrokenError
@@ -60,11 +62,16 @@ class Attempt:
         self._workspace, self._sparks, self._plan = workspace, sparks, plan
         self._run_id, self._log = run_id, log
         self.steps: list[StepRecord] = []
+        self.explained: dict[str, str] = {}
+        """What Spark said of the outputs that functions made."""
 
     def run(self, cancellation: Cancellation, *, skip: Sequence[str] = ()) -> Mapping[str, Made]:
         """Compute, write, check and publish; on any failure nothing is left to be seen."""
         spec = self._plan.spec
         aliases = [alias for alias in self._plan.outputs if alias not in skip]
+        if self._plan.outputs and not aliases:
+            # All was made before, and only the end of it was not reported.
+            return {}
         cancellation.check()
         with ExitStack() as stack:
             stack.enter_context(cancellation.limited(self._plan.process, spec.timeout))
@@ -106,6 +113,7 @@ class Attempt:
     ) -> None:
         work = self._work(spark, drafts, cancellation)
         results = engine_named(self._plan.spec.runs_on).run(work)
+        self._explain(spark, {alias: results[alias] for alias in drafts})
         for alias, reserved in list(drafts.items()):
             cancellation.check()
             with self._step(f"write {alias}") as step:
@@ -116,6 +124,13 @@ class Attempt:
             rows = "1 row" if step.rows == 1 else f"{step.rows:,} rows"
             self._log.say(f"{draft.place.dataset}: {rows}, checks passed")
         _count_steps(work.steps)
+
+    def _explain(self, spark: "SparkSession", results: Outputs) -> None:
+        """Ask how functions made their outputs: nothing else shows where columns come from."""
+        if goes_by_plan(self._plan.spec):
+            for alias, frame in results.items():
+                if not isinstance(frame, InPlace):
+                    self.explained[alias] = explain(spark, frame)
 
     def _write(self, spark: "SparkSession", draft: Draft, result: "DataFrame | InPlace") -> Draft:
         try:
@@ -154,16 +169,20 @@ class Attempt:
             partition=plan.partition,
             params=plan.params,
             inputs={alias: one.versions for alias, one in plan.inputs.items()},
-            frames={
-                alias: input_frame(self._workspace, spark, one)
-                for alias, one in plan.inputs.items()
-            },
+            frames=self._frames(spark),
             drafts=drafts,
             folder=site.state_dir / "runs" / self._run_id,
             log=self._log,
             cancellation=cancellation,
             steps=self.steps,
         )
+
+    def _frames(self, spark: "SparkSession") -> dict[str, "DataFrame"]:
+        inputs = self._plan.inputs.items()
+        frames = {alias: input_frame(self._workspace, spark, one) for alias, one in inputs}
+        if not goes_by_plan(self._plan.spec):
+            return frames
+        return {alias: mark_input(alias, frame) for alias, frame in frames.items()}
 
     @contextmanager
     def _step(self, name: str, *depends_on: str) -> Iterator[StepRecord]:

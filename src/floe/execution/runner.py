@@ -115,6 +115,7 @@ class _Run:
         self._reporter = Reporter(workspace)
         self._started = clock.now()
         self._steps: list[StepRecord] = []
+        self._explained: dict[str, str] = {}
         self._attempts = 0
 
     def run(self) -> RunResult:
@@ -178,6 +179,7 @@ class _Run:
                 self._how.cancellation.wait(wait.total_seconds())
             finally:
                 self._steps = attempt.steps
+                self._explained |= attempt.explained
 
     def _made_before(self, plan: RunPlan) -> dict[str, Made]:
         """Return what an earlier attempt has published, or had announced and is finished now."""
@@ -259,7 +261,8 @@ class _Run:
         columns: Mapping[str, Sequence[Column]] = {
             alias: one.columns for alias, one in made.items()
         }
-        lineage = trace_outputs(self._workspace, plan, columns)
+        explained = {alias: self._explained[alias] for alias in made if alias in self._explained}
+        lineage = trace_outputs(self._workspace, plan, columns, explained)
         outputs = [
             ReportedOutput(
                 one.dataset, one.tag, one.rows, one.size, one.columns, lineage.get(alias)

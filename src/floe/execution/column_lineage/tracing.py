@@ -55,7 +55,7 @@ def trace(
     """
     traced = _trace(tuple(steps), _names(inputs), _names(outputs))
     return {
-        name: _with_declared(lineage, declared.get(name, {}), inputs)
+        name: with_declared(lineage, declared.get(name, {}), inputs)
         for name, lineage in traced.items()
     }
 
@@ -144,9 +144,10 @@ def _as_written(columns: Sequence[NamedColumn], written: Sequence[str]) -> dict[
     return named
 
 
-def _with_declared(
+def with_declared(
     lineage: OutputLineage, declared: Mapping[str, Sequence[str]], inputs: Schemas
 ) -> OutputLineage:
+    """Put what a process declares of an output (column → [input.column]) above what was found."""
     if not declared:
         return lineage
     columns = dict(lineage.columns)
