@@ -1,15 +1,33 @@
 """What every test may ask for: an empty catalog on each store, and the servers behind it."""
 
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.migrate import upgrade_catalog
+from floe.execution.site import Site
+from floe.execution.spark.server import Server, ensure_server, stop_server
+from floe.execution.spark.session import close_session, open_session
+from tests.execution.sites import make_site
 from tools.postgresql import PostgresqlServer
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+# The JVMs of tests live for minutes: what it takes to make them fast later is not worth its while.
+HASTY = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
+os.environ.setdefault("JAVA_TOOL_OPTIONS", " ".join(HASTY))
 
 STORES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
 
@@ -66,6 +84,27 @@ def postgresql_template(postgresql: PostgresqlServer) -> str:
     """A migrated database to copy."""
     _migrate(postgresql.create_database("template_catalog"))
     return "template_catalog"
+
+
+@pytest.fixture(scope="session")
+def spark_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A project that has a Spark server. Its lake is shared: give tables names of your own."""
+    return make_site(tmp_path_factory.mktemp("spark_site"))
+
+
+@pytest.fixture(scope="session")
+def spark_server(spark_site: Site) -> Iterator[Server]:
+    """The server of that project, running: one for the whole test session."""
+    yield ensure_server(spark_site)
+    stop_server(spark_site)
+
+
+@pytest.fixture
+def spark(spark_site: Site, spark_server: Server) -> Iterator["SparkSession"]:
+    """A session of the test's own on that server."""
+    session = open_session(spark_site, spark_server)
+    yield session
+    close_session(session)
 
 
 def _migrate(url: str) -> None:

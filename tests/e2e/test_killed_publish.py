@@ -9,18 +9,21 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from floe.catalog.runs import list_runs
+from floe.cli import app
+from floe.execution import faults
 from floe.execution.faults import POINTS
 from floe.execution.resuming import repair
 from floe.execution.spark.server import Server, ensure_server, server_status, stop_server
 from floe.execution.workspace import load_site
 from floe.settings import ProjectPaths
-from tests.execution.conftest import spark_server, spark_site
 from tests.execution.workshop import (
     FLOE,
     TOTAL_SQL,
@@ -31,7 +34,6 @@ from tests.execution.workshop import (
     Workshop,
 )
 
-__all__ = ["spark_server", "spark_site"]
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.soak]
 ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "0"))
 RIGHT = [(2, 15.5)]
@@ -42,15 +44,49 @@ def shop(tmp_path: Path, spark_server: Server) -> Workshop:
     return make_shop(tmp_path, spark_server)
 
 
+@pytest.fixture(scope="module")
+def own_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """A project whose Spark server is its own, to be killed."""
+    shop = make_shop(tmp_path_factory.mktemp("own_shop"), None)
+    yield shop
+    stop_server(load_site(ProjectPaths(shop.root)))
+
+
 def make_shop(root: Path, server: Server | None) -> Workshop:
     shop = Workshop(root, server)
+    declare_totals(shop, attempts=3)
+    shop.deliver(TUESDAY, (1, 10.0), (2, 5.5))
+    return shop
+
+
+def declare_totals(shop: Workshop, attempts: int) -> None:
     shop.declare(
         {"raw.trades": TRADES, "risk.totals": TOTALS},
         {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
-                    "sql": TOTAL_SQL, "retry": {"max_attempts": 3, "delay": "1s"}}},
+                    "sql": TOTAL_SQL, "retry": {"max_attempts": attempts, "delay": "1s"}}},
     )  # fmt: skip
-    shop.deliver(TUESDAY, (1, 10.0), (2, 5.5))
-    return shop
+
+
+def floe_here(shop: Workshop, *arguments: str) -> Result:
+    """Run a command in this process, which is quicker; what it raises is in its result."""
+    return CliRunner().invoke(app, [*arguments, "--project", str(shop.root)], env=shop.environ)
+
+
+def resume(shop: Workshop, run_id: str) -> None:
+    done = floe_here(shop, "run", "--resume", run_id)
+    assert done.exit_code == 0, done.output
+
+
+def run_and_kill_spark(shop: Workshop, point: str, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """Run in this process, and kill the project's Spark server at a point of the publish."""
+    server = ensure_server(load_site(ProjectPaths(shop.root)))
+    monkeypatch.setattr(faults, "_passes", {})
+    with monkeypatch.context() as during:
+        during.setenv(faults.POINT, point)
+        during.setenv(faults.VICTIM, str(server.pid))
+        done = floe_here(shop, "run", "totals", "--date", str(TUESDAY), "--json")
+    assert server_status(load_site(ProjectPaths(shop.root))).pid != server.pid
+    return done
 
 
 def last_run(project: OpenShop) -> Any:
@@ -85,7 +121,7 @@ def test_floe_killed_between_two_steps_of_a_publish(shop: Workshop, point: str) 
     with shop.open() as project:
         run_id = last_run(project).run_uuid
         check_nothing_half_is_read(project)
-    shop.floe("run", "--resume", run_id)
+    resume(shop, run_id)
     with shop.open() as project:
         check_nothing_half_is_read(project)
         check_all_is_mended(project)
@@ -108,19 +144,40 @@ def test_the_next_start_repairs_before_it_runs(shop: Workshop) -> None:
         }
 
 
-def test_spark_killed_in_the_middle_of_a_publish_is_started_again(tmp_path: Path) -> None:
-    shop = make_shop(tmp_path, None)
-    site = load_site(ProjectPaths(tmp_path))
-    try:
-        shop.environ["FLOE_FAULT_PID"] = str(ensure_server(site).pid)
-        done = shop.floe("run", "totals", "--date", str(TUESDAY), "--json", fault="written")
-        assert json.loads(done.stdout)["attempts"] == 2
-        with shop.open() as project:
-            repair(project.workspace, project.sparks)
-            check_nothing_half_is_read(project)
-            check_all_is_mended(project)
-    finally:
-        stop_server(site)
+@pytest.mark.parametrize("point", POINTS)
+def test_spark_killed_between_two_steps_of_a_publish(
+    own_shop: Workshop, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare_totals(own_shop, attempts=1)
+    with own_shop.open() as project:
+        before = project.states("risk.totals")
+    done = run_and_kill_spark(own_shop, point, monkeypatch)
+    # From there on Spark is not needed any more.
+    published = POINTS.index(point) >= POINTS.index("published")
+    assert (done.exit_code == 0) == published, done.output
+    with own_shop.open() as project:
+        run_id = last_run(project).run_uuid
+        check_nothing_half_is_read(project)
+    resume(own_shop, run_id)
+    with own_shop.open() as project:
+        check_nothing_half_is_read(project)
+        check_all_is_mended(project)
+        states = [now for tag, now in project.states("risk.totals").items() if tag not in before]
+        announced = POINTS.index(point) >= POINTS.index("announced")
+        assert states == (["READY"] if announced else ["ABANDONED", "READY"])
+
+
+@pytest.mark.parametrize("point", ["written", "announced"])
+def test_a_run_whose_spark_is_killed_starts_another_and_goes_on(
+    own_shop: Workshop, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare_totals(own_shop, attempts=3)
+    done = run_and_kill_spark(own_shop, point, monkeypatch)
+    assert json.loads(done.stdout)["attempts"] == 2
+    with own_shop.open() as project:
+        repair(project.workspace, project.sparks)
+        check_nothing_half_is_read(project)
+        check_all_is_mended(project)
 
 
 @pytest.mark.skipif(not ROUNDS, reason="the long form: FLOE_SOAK_ROUNDS says how many rounds")

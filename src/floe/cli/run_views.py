@@ -117,7 +117,8 @@ def show_result(result: "RunResult") -> None:
         {"dataset": one.dataset, "version": one.tag, "rows": one.rows, "bytes": one.size}
         for one in result.outputs
     ]
-    console.print(table(f"{result.process} for {result.key}: {result.seconds:.1f} s", rows))
+    title = f"{result.process} for {result.key}: {result.seconds:.1f} s"
+    console.print(table(title, rows) if rows else f"{title}, and no version was left to make.")
     console.print(f"Run {result.run_id}", style="dim")
 
 

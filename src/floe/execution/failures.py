@@ -1,9 +1,11 @@
 """Say in one sentence why work failed that is not floe's own: a query, a function, a command."""
 
+import re
 from pathlib import Path
 from traceback import extract_tb
 
 from floe.errors import FloeError
+from floe.execution.spark.faults import is_lost
 
 # Spark puts what happened inside its JVM behind what it has to say.
 JVM = "JVM stacktrace:"
@@ -24,7 +26,10 @@ def reason_of(error: BaseException) -> str:
     kind = type(error)
     said = str(error).partition(JVM)[0].strip()[:LONGEST]
     if kind.__module__.startswith(("pyspark.", "grpc")):
-        return said or kind.__name__
+        # gRPC tells its whole state, and what happened stands in one line of it.
+        told = re.search(r'details = "(.+)"', said)
+        said = told[1] if told else said or kind.__name__
+        return f"Spark does not answer: {said}" if is_lost(error) else said
     where = _where(error)
     return f"{kind.__name__}: {said}{f' ({where})' if where else ''}"
 

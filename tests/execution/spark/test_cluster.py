@@ -9,7 +9,7 @@ from floe.execution.spark.server import ensure_server, server_status, stop_serve
 from floe.execution.spark.session import close_session, open_session
 from floe.spec import PlatformSpec
 from floe.spec.platform import Compute
-from tests.execution.conftest import make_site
+from tests.execution.sites import make_site
 from tools.spark_cluster import FullJdkMissingError, StandaloneCluster
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

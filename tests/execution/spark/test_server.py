@@ -24,7 +24,7 @@ from floe.execution.spark.session import close_session, is_lost, is_passing, ope
 from floe.spec import PlatformSpec
 from floe.spec.platform import Compute
 from floe.spec.secrets import SecretRef
-from tests.execution.conftest import make_site
+from tests.execution.sites import make_site
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -32,7 +32,7 @@ PIN = "spark.sql.catalog.lake.pin"
 START = """
 import sys
 from pathlib import Path
-from tests.execution.conftest import make_site
+from tests.execution.sites import make_site
 from floe.execution.spark.server import ensure_server
 print(ensure_server(make_site(Path(sys.argv[1]))).pid)
 """

@@ -16,7 +16,7 @@ from floe.execution.spark.settings import (
 from floe.spec import PlatformSpec
 from floe.spec.platform import Compute, Lake, LakeCatalog, Storage
 from floe.spec.secrets import SecretRef
-from tests.execution.conftest import make_site
+from tests.execution.sites import make_site
 
 LAKE = "spark.sql.catalog.lake"
 SECRET = SecretRef("env", "LAKE_PASSWORD")

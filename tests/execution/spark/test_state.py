@@ -14,7 +14,7 @@ from floe.execution.spark.server import ensure_server, server_status, stop_serve
 from floe.execution.spark.state import Running, read_state, write_state
 from floe.spec import PlatformSpec
 from floe.spec.platform import Compute
-from tests.execution.conftest import make_site
+from tests.execution.sites import make_site
 
 RUNNING = Running(
     pid=os.getpid(),

@@ -3,12 +3,17 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from floe.execution.spark.processes import start_of
+
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 
-def create_client(url: str) -> "ConnectSession":
-    """Make a session of its own on the server at a URL; nothing is said to it yet."""
+def create_client(url: str, pid: int | None = None) -> "ConnectSession":
+    """Make a session of its own on the server at a URL; nothing is said to it yet.
+
+    With the number of its process a client knows when the server is dead.
+    """
     from pyspark.sql import SparkSession
 
     from floe.execution.spark.repairs import forget_at_exit, quieten
@@ -19,7 +24,8 @@ def create_client(url: str) -> "ConnectSession":
     builder: Any = SparkSession.builder
     session: ConnectSession = builder.remote(url).create()
     forget_at_exit(session)
-    session.client.set_retry_policies([ShortPolicy()])
+    is_gone = (lambda: start_of(pid) is None) if pid is not None else (lambda: False)
+    session.client.set_retry_policies([ShortPolicy(is_gone)])
     return session
 
 

@@ -40,7 +40,7 @@ def interrupt(session: "ConnectSession") -> None:
 
 
 def _open(site: Site, server: Server, conf: Mapping[str, str]) -> "ConnectSession":
-    session = create_client(server.url)
+    session = create_client(server.url, server.pid)
     try:
         # The first call that reaches the server: until now nothing was said to it.
         session.version  # noqa: B018

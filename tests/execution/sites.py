@@ -1,0 +1,15 @@
+"""A project in a folder, for tests that have a Spark server of their own."""
+
+from pathlib import Path
+
+from floe.execution.site import Site
+from floe.settings import ProjectPaths
+from floe.spec import PlatformSpec, ProjectSpec
+from floe.spec.platform import Compute
+
+
+def make_site(root: Path, platform: PlatformSpec | None = None) -> Site:
+    """A project in a folder. Its server takes little: tests run several at once."""
+    (root / "floe.yaml").write_text("name: test\n")
+    small = PlatformSpec(compute={"default": Compute(memory="1g")})
+    return Site(paths=ProjectPaths(root), spec=ProjectSpec(name="test"), platform=platform or small)
