@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from floe import clock
 from floe.catalog.schemas import Column
@@ -51,6 +51,7 @@ class Made:
     rows: int | None
     size: int | None
     columns: Sequence[Column]
+    measures: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Attempt:
@@ -150,7 +151,9 @@ class Attempt:
                 patiently(partial(publish_draft, self._workspace, spark, draft), cancellation)
             place, written = draft.place, draft.written
             size = written.size if written else None
-            made[alias] = Made(place.dataset, place.tag, draft.rows, size, draft.columns)
+            made[alias] = Made(
+                place.dataset, place.tag, draft.rows, size, draft.columns, draft.measures
+            )
             self._log.say(f"{place.dataset}: version {place.tag} is ready")
         return made
 

@@ -275,6 +275,7 @@ class _Run:
             "bytesOut": sum(one.size or 0 for one in made.values()),
             "seconds": round(result.seconds, 3),
             "attempts": self._attempts,
+            "spark": {alias: dict(one.measures) for alias, one in made.items() if one.measures},
         }
         self._reporter.completed(replace(facts, facet={**facts.facet, **counted}), outputs)
         self._record_steps(None)

@@ -27,10 +27,10 @@ def run_steps(work: Work) -> Outputs:
         if step.cache:
             frame = frame.cache()
             record.rows = frame.count()
-        elif step.name != last and readers[step.name] == 1:
+        elif step.name != last and readers[step.name]:
             frame = _counted(frame, record)
         if readers[step.name] > 1:
-            frame = _as_view(work, step.name, frame)
+            frame = _as_view(work, record, frame)
         seen[step.name] = frame
         record.ended_at = clock.now()
         work.log.say(f"step {step.name}: built on {', '.join(record.depends_on) or 'nothing'}")
@@ -44,10 +44,15 @@ def _readers(work: Work) -> Counter[str]:
     return Counter(name for step in work.spec.steps for name in _names_in(work, step, known))
 
 
-def _as_view(work: Work, name: str, frame: "DataFrame") -> "DataFrame":
-    """Let the server keep a step that several read: sent along each time, it would multiply."""
-    frame.createOrReplaceTempView(f"floe_step_{name}")
-    return work.spark.table(f"floe_step_{name}")
+def _as_view(work: Work, record: StepRecord, frame: "DataFrame") -> "DataFrame":
+    """Let the server keep a step that several read: sent along each time, it would multiply.
+
+    What counts its rows is then within the view, and those who read it wait for the count.
+    """
+    view = f"floe_step_{record.name}"
+    frame.createOrReplaceTempView(view)
+    counters = [] if record.counter is None else [record.counter]
+    return query(work.spark, f"SELECT * FROM `{view}`", counters=counters)  # noqa: S608
 
 
 def _build(work: Work, step: Step, seen: Mapping[str, "DataFrame"]) -> "DataFrame":

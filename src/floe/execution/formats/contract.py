@@ -57,6 +57,7 @@ class Written:
     rows: int | None = None
     size: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    files: int | None = None
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ class DirectoryFormat(ABC):
 
     def _seal(self, place: VersionPlace, folder: Path, rows: int | None) -> Written:
         details = seal_folder(place, folder, self.reading(place), rows)
-        return Written(rows=rows, size=tree_size(folder), details=details)
+        files = len(version_files(folder))
+        return Written(rows=rows, size=tree_size(folder), details=details, files=files)
 
     def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
         return self.read(site, spark, place)

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from floe.catalog.checks import list_checks, list_measured, record_result
 from floe.catalog.versions import latest_ready, list_row_counts
 from floe.execution.formats.contract import VersionPlace
+from floe.execution.spark.measuring import measures_of
 from floe.execution.spark.queries import query
 from floe.execution.versions.places import format_of, place_of
 from floe.execution.workspace import Workspace
@@ -33,6 +34,8 @@ class Audited:
     rows: int
     verdicts: Sequence[Verdict] = ()
     samples: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    measures: Mapping[str, int] = field(default_factory=dict)
+    """What Spark measured of the audit itself."""
 
     @property
     def failures(self) -> list[Verdict]:
@@ -59,7 +62,8 @@ def audit_version(
     views = {dataset: f"floe_reference_{n}" for n, dataset in enumerate(references)}
     frames = {VIEW: frame, **{views[dataset]: one for dataset, one in references.items()}}
     audit = plan_audit(checks, columns, view=VIEW, references=views)
-    (row,) = query(spark, audit.statement, frames=frames).collect()
+    asked = query(spark, audit.statement, frames=frames)
+    (row,) = asked.collect()
     measured = row.asDict()
     verdicts = judge(
         audit,
@@ -75,7 +79,7 @@ def audit_version(
         if check.label in failed
     }
     samples = {label: _fetch(spark, text, frames) for label, text in queries.items() if text}
-    return Audited(int(measured[audit.row_count]), verdicts, samples)
+    return Audited(int(measured[audit.row_count]), verdicts, samples, measures_of(asked))
 
 
 def record_audit(session: "Session", dataset_id: int, version_id: int, audited: Audited) -> None:

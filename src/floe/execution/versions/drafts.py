@@ -78,6 +78,14 @@ class Draft:
     def rows(self) -> int | None:
         return self.audited.rows if self.audited else None
 
+    @property
+    def measures(self) -> dict[str, Any]:
+        """How many files were written, and what Spark measured when they were checked."""
+        files = self.written.files if self.written else None
+        known = {} if files is None else {"filesWritten": files}
+        checked = dict(self.audited.measures) if self.audited else {}
+        return {**known, **({"check": checked} if checked else {})}
+
 
 def reserve_draft(
     workspace: Workspace,

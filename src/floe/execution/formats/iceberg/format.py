@@ -86,7 +86,8 @@ class IcebergFormat:
         head = _head(spark, _table(site, place), place, mode)
         rows = _number(head, "added-records") if mode in COUNTED else None
         details = {**place.details, "snapshot": head["snapshot"]}
-        return Written(rows, _number(head, "added-files-size"), details)
+        size, files = _number(head, "added-files-size"), _number(head, "added-data-files")
+        return Written(rows, size, details, files)
 
     def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
         """Read what was written, by its branch as long as its snapshot is not known."""
