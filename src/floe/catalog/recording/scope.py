@@ -42,6 +42,7 @@ class Recording:
     def __post_init__(self) -> None:
         self.written_now = self.merging.moment(self.now)
         self._runs: dict[str, int] = {}
+        self._moments: dict[datetime, Any] = {}
 
     def merge(self, merge: Merge, rows: Sequence[Row]) -> None:
         self.merging.merge(self.connection, merge, rows)
@@ -53,7 +54,13 @@ class Recording:
         return self.merging.find(self.connection, lookup, *values)
 
     def moment(self, value: datetime | None) -> Any:
-        return None if value is None else self.merging.moment(value)
+        if value is None:
+            return None
+        # Many rows share the time of their event.
+        written = self._moments.get(value)
+        if written is None:
+            written = self._moments[value] = self.merging.moment(value)
+        return written
 
     def day(self, value: date | None) -> Any:
         return None if value is None else self.merging.day(value)
