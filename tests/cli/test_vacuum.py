@@ -118,6 +118,9 @@ def test_a_superseded_version_is_retracted_with_a_reason_and_a_name(workspace: W
         assert list_audit(session)[0].reason == "wrong prices"
     with pytest.raises(FloeError, match=rf"Version {DAY}\.1 .* was retracted on .*: wrong prices"):
         floe("read", NAME, "--version", f"{DAY}.1")
+    again = rf"Version {DAY}\.1 .* is retracted already, on .* by .*: wrong prices"
+    with pytest.raises(FloeError, match=again):
+        floe("retract", NAME, f"{DAY}.1", "--reason", "once more")
 
 
 def test_a_retraction_needs_a_reason() -> None:

@@ -4,17 +4,19 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from floe.cli.failing import failures_as_json
 from floe.cli.options import JsonOption, ProjectOption
-from floe.cli.output import console, print_json
+from floe.cli.output import console, err, print_json
 from floe.cli.stopping import stopped_by_signals
 from floe.errors import FloeError
 from floe.settings import find_project
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from graphlib import TopologicalSorter
 
     from floe.execution.batch import BatchReport, BatchWish
@@ -56,36 +58,34 @@ def run(  # noqa: PLR0917 - typer reads its options from here
     as_json: JsonOption = False,
 ) -> None:
     """Run a process for a business date: read, compute, write, check and publish versions."""
+    from floe.execution.batch import PARALLEL, BatchWish
     from floe.execution.planning import Wish
     from floe.execution.sparks import Sparks
     from floe.execution.workspace import load_site, open_workspace
 
-    _check_call(process, every=every, resume=resume)
-    alone = {"--param": param, "--as": as_run, "--run-id": run_id}
-    _check_options(alone, process is not None, "a process by its name")
-    _check_options({"--parallel": parallel}, every, "--all")
-    _check_options({"--dry-run": dry_run}, resume is None, "a process or --all, not --resume")
-    _check_run_id(run_id)
-    site = load_site(find_project(project))
-    when = _date(day, partition)
-    with open_workspace(site) as workspace:
-        sparks = Sparks(site)
-        task = _Task(workspace, sparks, as_json)
-        if dry_run:
-            task.show_plan(process, Wish(process or "", when, partition, _params(param), as_run))
-        elif resume is not None:
-            task.resume(resume)
-        elif every:
-            from floe.execution.batch import PARALLEL, BatchWish
-
-            wanted = when or _today(workspace)
-            task.run_all(BatchWish(wanted, partition, parallel=parallel or PARALLEL))
-        else:
-            assert process is not None
+    with failures_as_json(as_json, process=process) as facts:
+        _check_call(process, every=every, resume=resume)
+        alone = {"--param": param, "--as": as_run, "--run-id": run_id}
+        _check_options(alone, process is not None, "a process by its name")
+        _check_options({"--parallel": parallel}, every, "--all")
+        _check_options({"--dry-run": dry_run}, resume is None, "a process or --all, not --resume")
+        _check_run_id(run_id)
+        site = load_site(find_project(project))
+        when = _date(day, partition)
+        with open_workspace(site) as workspace:
+            task = _Task(workspace, Sparks(site), facts, as_json=as_json)
             # A run that is repeated has its date.
-            date_of = when or (None if as_run else _today(workspace))
-            wish = Wish(process, date_of, partition, _params(param), as_run)
-            task.run_one(wish, run_id)
+            wanted = when or (None if as_run else _today(workspace))
+            wish = Wish(process or "", wanted, partition, _params(param), as_run)
+            if dry_run:
+                task.show_plan(process, wish)
+            elif resume is not None:
+                task.resume(resume)
+            elif process is not None:
+                task.run_one(wish, run_id)
+            else:
+                today = when or _today(workspace)
+                task.run_all(BatchWish(today, partition, parallel=parallel or PARALLEL))
 
 
 def _check_call(process: str | None, *, every: bool, resume: str | None) -> None:
@@ -138,13 +138,18 @@ def _today(workspace: "Workspace") -> date:
 class _Task:
     """What the command does, and how it shows it."""
 
-    def __init__(self, workspace: "Workspace", sparks: "Sparks", as_json: bool) -> None:
+    def __init__(
+        self, workspace: "Workspace", sparks: "Sparks", facts: dict[str, Any], *, as_json: bool
+    ) -> None:
         self._workspace, self._sparks, self._as_json = workspace, sparks, as_json
+        self._facts = facts
+        """What is said of it if it fails."""
 
     def show_plan(self, process: str | None, wish: "Wish") -> None:
         from floe.cli.run_views import describe_plan, show_plan
         from floe.execution.ordering import sorter, upstream_of
-        from floe.execution.planning import plan_run
+        from floe.execution.planning import off_day, plan_run
+        from floe.execution.receiving import deliveries_for
 
         names = [process] if process is not None else []
         if not names:
@@ -153,11 +158,20 @@ class _Task:
         plans = [
             plan_run(self._workspace, replace(wish, process=name), whole=False) for name in names
         ]
+        shown = [
+            (
+                self._workspace.site,
+                plan,
+                deliveries_for(self._workspace, plan),
+                off_day(self._workspace, plan.process, plan.business_date),
+            )
+            for plan in plans
+        ]
         if self._as_json:
-            print_json([describe_plan(self._workspace.site, plan) for plan in plans])
+            print_json([describe_plan(*one) for one in shown])
             return
-        for plan in plans:
-            show_plan(self._workspace.site, plan)
+        for one in shown:
+            show_plan(*one)
 
     def resume(self, run_id: str) -> None:
         from floe.execution.batch import BatchWish
@@ -188,6 +202,7 @@ class _Task:
         from floe.execution.batch import run_batch
         from floe.execution.cancelling import Cancellation
 
+        self._say_off_days(wish.processes, wish.business_date)
         self._repair()
         cancellation = Cancellation()
         total = len(wish.processes or self._workspace.site.spec.processes)
@@ -211,15 +226,26 @@ class _Task:
     ) -> None:
         from floe.cli.run_views import BatchView, describe_result, show_result
         from floe.execution.cancelling import Cancellation
+        from floe.execution.planning import process_spec, read_params
         from floe.execution.receiving import receive_for, refuse_rejected
         from floe.execution.runner import Circumstances, run_process
 
+        # What is wrong with the call is said before anything is looked for or received.
+        spec = process_spec(self._workspace, wish.process)
+        read_params(spec, wish)
+        self._say_off_days([wish.process], wish.business_date)
         if left_over is None:
             self._repair()
+        run_id = run_id or str(uuid.uuid4())
         cancellation = Cancellation()
         with stopped_by_signals(cancellation), BatchView(1, quiet=self._as_json) as view:
-            spec = self._workspace.site.spec.processes.get(wish.process)
-            if spec is not None and wish.as_run is None and wish.business_date is not None:
+
+            def heard(line: str) -> None:
+                # The first line of a run says that the catalog knows it.
+                self._facts["run_id"] = run_id
+                view.watcher.on_line(wish.process, line)
+
+            if wish.as_run is None and wish.business_date is not None:
                 arrivals = receive_for(
                     self._workspace,
                     self._sparks,
@@ -229,10 +255,10 @@ class _Task:
                 )
                 refuse_rejected(spec, arrivals)
             how = Circumstances(
-                **({"run_id": run_id} if run_id else {}),
+                run_id=run_id,
                 resumes=left_over.resumes if left_over else None,
                 skip=left_over.skip if left_over else (),
-                listener=lambda line: view.watcher.on_line(wish.process, line),
+                listener=heard,
                 cancellation=cancellation,
             )
             view.watcher.on_start(wish.process)
@@ -241,6 +267,18 @@ class _Task:
             print_json(describe_result(result))
         else:
             show_result(result)
+
+    def _say_off_days(self, names: "Sequence[str] | None", day: date | None) -> None:
+        """Say of a date that it is no business day, once for each calendar; and go on."""
+        from floe.execution.planning import off_day
+
+        every = self._workspace.site.spec.processes if names is None else names
+        said = [off_day(self._workspace, name, day) for name in every] if day else []
+        calendars: dict[str, str] = {}
+        for sentence in filter(None, said):
+            calendars.setdefault(sentence.partition(", the calendar")[0], sentence)
+        for sentence in calendars.values():
+            err.print(sentence, style="yellow", markup=False)
 
     def _repair(self) -> None:
         from floe.execution.resuming import repair

@@ -1,5 +1,6 @@
 """What `floe run` shows: a plan, progress, and what came of it."""
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,16 +18,23 @@ if TYPE_CHECKING:
 STYLES = {"DONE": "green", "FAILED": "red", "SKIPPED": "yellow", "WAITING": "yellow"}
 
 
-def describe_plan(site: "Site", plan: "RunPlan") -> dict[str, Any]:
-    """A plan as JSON."""
+def describe_plan(
+    site: "Site", plan: "RunPlan", deliveries: Mapping[str, str], note: str
+) -> dict[str, Any]:
+    """A plan as JSON, with what it would receive and what is to be said of its date."""
     return {
         "process": plan.process,
         "business_date": plan.business_date.isoformat(),
         "partition": plan.partition,
+        "note": note or None,
         "engine": plan.spec.runs_on,
         "params": dict(plan.params),
         "inputs": {
-            alias: {"dataset": one.dataset, "versions": one.tags}
+            alias: {
+                "dataset": one.dataset,
+                "versions": one.tags,
+                "delivery": deliveries.get(alias),
+            }
             for alias, one in plan.inputs.items()
         },
         "outputs": {
@@ -54,17 +62,19 @@ def _work(site: "Site", plan: "RunPlan") -> dict[str, str]:
     return {"statements": ";\n".join(texts)} if texts else {"procedure": str(spec.procedure)}
 
 
-def show_plan(site: "Site", plan: "RunPlan") -> None:
+def show_plan(site: "Site", plan: "RunPlan", deliveries: Mapping[str, str], note: str) -> None:
     """Print a plan for people."""
     facts: dict[str, Any] = {"engine": plan.spec.runs_on}
     for alias, one in plan.inputs.items():
-        tags = ", ".join(one.tags) or "no version yet"
+        tags = ", ".join(one.tags) or deliveries.get(alias, "no version yet")
         facts[f"reads {alias}"] = f"{one.dataset} {tags}"
     for alias, output in plan.outputs.items():
         facts[f"writes {alias}"] = f"{output.dataset} {output.tag} ({output.mode})"
     for name, value in plan.params.items():
         facts[f"param {name}"] = str(value)
     print_facts(f"{plan.process} for {plan.key}", facts)
+    if note:
+        console.print(note, style="yellow", markup=False)
     for name, text in _work(site, plan).items():
         console.print(f"-- {name}", style="dim", markup=False)
         console.print(text.strip(), markup=False)

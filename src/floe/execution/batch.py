@@ -141,11 +141,19 @@ class _Batch:
             return "the batch was stopped"
         for before, needed in self._waits[name].items():
             if needed and self._outcomes[before].state != DONE:
-                return f"'{before}' did not succeed"
+                return self._fault_of(before)
         for one in self._processes[name].inputs.values():
             if one.dataset in self._refused and not one.optional:
                 return f"the delivery of '{one.dataset}' was rejected"
         return ""
+
+    def _fault_of(self, before: str) -> str:
+        """Say whose fault it is: what was skipped itself names the one that it waited for."""
+        state = self._outcomes[before].state
+        words = {FAILED: "failed", WAITING: "lacks what it reads"}
+        if state in words:
+            return f"'{before}' {words[state]}"
+        return f"'{before}' was skipped because {self._outcomes[before].reason}"
 
     def _run(self, name: str) -> Outcome:
         self._watcher.on_start(name)

@@ -132,6 +132,7 @@ class Wish:
 def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan:
     """Settle what a run reads and makes; say all that is missing at once, if it is to be whole."""
     spec = process_spec(workspace, wish.process)
+    params = read_params(spec, wish)
     with workspace.catalog.reading() as session:
         day = _date_of(session, workspace, wish)
         key = wish.partition or day.isoformat()
@@ -158,7 +159,6 @@ def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan
             )
             for alias, output in spec.outputs.items()
         }
-    params = _params(wish.process, spec, wish.params)
     return RunPlan(wish.process, spec, day, wish.partition, params, inputs, outputs)
 
 
@@ -180,6 +180,18 @@ def wanted_date(workspace: Workspace, one: Input, day: date) -> date | None:
         name = one.calendar or workspace.site.spec.calendar or WEEKDAYS
         return workspace.site.spec.calendar_named(name).previous_business_day(day)
     return None
+
+
+def off_day(workspace: Workspace, process: str, day: date) -> str:
+    """Say that a date is no business day of a process, in one sentence; empty when it is one.
+
+    The calendar is that of its promise, else that of the project; without any, every day is one.
+    """
+    spec = process_spec(workspace, process)
+    name = (spec.sla and spec.sla.calendar) or workspace.site.spec.calendar
+    if name is None or workspace.site.spec.calendar_named(name).is_business_day(day):
+        return ""
+    return f"{day} ({day:%A}) is no business day of {name}, the calendar of '{process}'."
 
 
 def _versions(
@@ -253,11 +265,12 @@ def _pinned(
     return noted
 
 
-def _params(process: str, spec: ProcessSpec, given: Mapping[str, str]) -> dict[str, Any]:
+def read_params(spec: ProcessSpec, wish: Wish) -> dict[str, Any]:
+    """Return the parameters of a run: those declared, with the values that are wished for."""
     params = dict(spec.params)
-    for name, text in given.items():
+    for name, text in wish.params.items():
         if name not in params:
-            raise UnknownParameterError(process, name, list(params))
+            raise UnknownParameterError(wish.process, name, list(params))
         params[name] = _like(name, text, params[name])
     return params
 

@@ -4,10 +4,17 @@ from collections.abc import Callable, Iterable
 from datetime import date
 
 from floe.catalog.versions import REJECTED
-from floe.execution.formats.contract import DeliveryRejectedError
-from floe.execution.planning import wanted_date
+from floe.execution.formats.contract import (
+    Delivered,
+    DeliveryRejectedError,
+    Extracts,
+    VersionPlace,
+)
+from floe.execution.formats.manifests import DeliveryIncompleteError
+from floe.execution.planning import RunPlan, wanted_date
 from floe.execution.sparks import Sparks
 from floe.execution.versions.arrivals import Arrival, is_delivered, receive
+from floe.execution.versions.places import format_of
 from floe.execution.workspace import Workspace
 from floe.spec import ProcessSpec
 
@@ -34,12 +41,39 @@ def receive_for(
     return arrivals
 
 
+def expected(workspace: Workspace, dataset: str, day: date) -> str:
+    """Say what a run would find of a dataset that others deliver; no row is read."""
+    if not is_delivered(workspace, dataset):
+        return ""
+    form = format_of(workspace, dataset)
+    if isinstance(form, Extracts):
+        return "will be copied as it is then"
+    assert isinstance(form, Delivered)
+    place = VersionPlace(dataset, workspace.dataset(dataset), f"{day}.0", day)
+    try:
+        found = form.find(workspace.site, place)
+    except DeliveryIncompleteError as error:
+        return f"is not complete: {error}"
+    return "" if found is None else "is there and will be received"
+
+
 def refuse_rejected(process: ProcessSpec, arrivals: Iterable[Arrival]) -> None:
     """Raise if something was rejected that a process cannot do without: nothing stands on sand."""
     needed = {one.dataset for one in process.inputs.values() if not one.optional}
     for arrival in arrivals:
         if arrival.state == REJECTED and arrival.dataset in needed:
             raise DeliveryRejectedError(arrival.dataset, arrival.reason)
+
+
+def deliveries_for(workspace: Workspace, plan: RunPlan) -> dict[str, str]:
+    """Say by alias what a run would receive of inputs that have no version yet."""
+    lacking = [alias for alias, one in plan.inputs.items() if not one.versions]
+    found = {}
+    for alias in lacking:
+        one = plan.spec.inputs[alias]
+        day = wanted_date(workspace, one, plan.business_date) or plan.business_date
+        found[alias] = expected(workspace, one.dataset, day)
+    return {alias: said for alias, said in found.items() if said}
 
 
 def _deliveries(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from floe.catalog.audit import list_audit
-from floe.catalog.errors import WrongStateError
 from floe.catalog.versions import get_version_of, hold_version, reserve_version
 from floe.execution.site import Site
 from floe.execution.sparks import Sparks
 from floe.execution.versions.places import details_of
 from floe.execution.versions.retracting import (
     PENDING,
+    AlreadyRetractedError,
     Retraction,
     RetractionUnfinishedError,
     finish_retractions,
@@ -220,7 +220,7 @@ def test_a_lake_that_fails_leaves_a_note_and_the_same_command_finishes(
             assert PENDING in details_of(version)
         assert take_back(workspace, name, tag).shows is None
         assert shown(workspace, spark, name) == []
-        with pytest.raises(WrongStateError):
+        with pytest.raises(AlreadyRetractedError, match=r"already, on .*Z by ann: wrong prices\.$"):
             take_back(workspace, name, tag)
 
 

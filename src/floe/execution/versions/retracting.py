@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from floe.catalog.audit import record_audit
 from floe.catalog.datasets import find_dataset, get_dataset
 from floe.catalog.retention import (
+    StateEvent,
+    describe_state,
     iter_ready,
     list_ready_after,
     list_retracted_with,
@@ -58,6 +60,18 @@ class RetractionUnfinishedError(FloeError):
             f"stable name still shows it: {reason}. The next run finishes that, or the same "
             "command again."
         )
+
+
+class AlreadyRetractedError(FloeError):
+    """A version is to be taken back that was taken back before."""
+
+    def __init__(self, dataset: str, tag: str, event: StateEvent | None) -> None:
+        said = [f"Version {tag} of '{dataset}' is retracted already"]
+        if event is not None:
+            said.append(f", on {event.occurred_at:%Y-%m-%d %H:%M}Z")
+            said.append(f" by {event.actor}" if event.actor else "")
+            said.append(f": {event.reason}" if event.reason else "")
+        super().__init__("".join(said).rstrip(".") + ".")
 
 
 @dataclass(frozen=True)
@@ -151,6 +165,8 @@ def _mark(workspace: Workspace, name: str, tag: str, *, reason: str, actor: str)
         if version.state == RETRACTED and PENDING in details_of(version):
             result = Retraction(dataset.name, tag, was_shown=True)
             return _Marked(version.dataset_version_id, dataset.name, result, pending=True)
+        if version.state == RETRACTED:
+            raise AlreadyRetractedError(dataset.name, tag, describe_state(session, version))
         before = version.state
         shown = _is_shown(session, workspace, dataset, version)
         previous = retract_version(session, version, reason=reason, actor=actor)

@@ -1,0 +1,110 @@
+"""`floe run` where Spark is not needed: what is refused, what is planned, and how it is said."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from floe.cli import app
+from floe.execution.planning import UnknownParameterError
+from floe.execution.sparks import Sparks
+
+FLOE_YAML = """
+name: risk
+calendar: TARGET
+datasets:
+  raw.trades:
+    format: csv
+    location: landing/{business_date}/*.csv
+    schema: [{name: id, type: bigint}]
+  raw.rates:
+    format: csv
+    location: rates/{business_date}.csv
+    manifest: {kind: json}
+    schema: [{name: ccy, type: string}]
+  risk.totals: {}
+  risk.report: {}
+processes:
+  totals:
+    inputs: {trades: raw.trades, rates: raw.rates}
+    outputs: {totals: risk.totals}
+    sql: select count(*) as n from trades
+    params: {level: 2}
+  report:
+    inputs: {totals: risk.totals}
+    outputs: {report: risk.report}
+    sql: select * from totals
+"""
+FRIDAY, SUNDAY = "2026-09-04", "2026-09-06"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, in which Spark may not be started."""
+    (tmp_path / "floe.yaml").write_text(FLOE_YAML)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("FLOE_CATALOG_URL", raising=False)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was asked for")
+
+    monkeypatch.setattr(Sparks, "session", refuse)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["run", *words])
+
+
+def plans(*words: str) -> dict[str, Any]:
+    return {one["process"]: one for one in json.loads(run(*words, "--dry-run", "--json").stdout)}
+
+
+def test_a_wrong_parameter_is_refused_before_deliveries_are_looked_at(home: Path) -> None:
+    (home / "landing" / FRIDAY).mkdir(parents=True)
+    (home / "landing" / FRIDAY / "a.csv").write_text("id\n1\n")
+    result = run("totals", "-d", FRIDAY, "--param", "levle=3")
+    assert isinstance(result.exception, UnknownParameterError)
+    assert "'level'" in str(result.exception)
+
+
+def test_a_failure_is_told_to_a_program_as_json_and_its_exit_code_stays() -> None:
+    result = run("totals", "-d", FRIDAY, "--param", "levle=3", "--json")
+    told = json.loads(result.stdout)
+    assert (told["ok"], told["process"], told["error"]) == (
+        False,
+        "totals",
+        "UnknownParameterError",
+    )
+    assert told["reason"] == str(result.exception)
+    wrong = run("totals", "--all", "--json")
+    assert json.loads(wrong.stdout)["error"] == "WrongCallError"
+    assert getattr(wrong.exception, "exit_code", None) == 2
+
+
+def test_a_failure_is_not_told_as_json_unless_it_is_asked_for() -> None:
+    assert run("totals", "-d", FRIDAY, "--param", "levle=3").stdout == ""
+
+
+def test_a_plan_says_of_deliveries_that_they_are_there(home: Path) -> None:
+    assert plans("totals", "-d", FRIDAY)["totals"]["inputs"]["trades"]["delivery"] is None
+    (home / "landing" / FRIDAY).mkdir(parents=True)
+    (home / "landing" / FRIDAY / "a.csv").write_text("id\n1\n")
+    inputs = plans("totals", "-d", FRIDAY)["totals"]["inputs"]
+    assert inputs["trades"]["delivery"] == "is there and will be received"
+    assert inputs["rates"]["delivery"] is None
+    shown = run("totals", "-d", FRIDAY, "--dry-run").stdout
+    assert "raw.trades is there and will be received" in shown
+    assert "raw.rates no version yet" in shown
+
+
+def test_a_date_that_is_no_business_day_is_said_and_the_run_goes_on() -> None:
+    said = f"{SUNDAY} (Sunday) is no business day of TARGET, the calendar of 'totals'."
+    assert plans("totals", "-d", SUNDAY)["totals"]["note"] == said
+    assert plans("totals", "-d", FRIDAY)["totals"]["note"] is None
+    result = run("totals", "-d", SUNDAY)
+    assert said in result.stderr
+    assert isinstance(result.exception, AssertionError)  # it went on to Spark
