@@ -14,7 +14,9 @@ from floe.cli.spark import app
 from floe.execution.spark.errors import LogMissingError, NoOwnServerError
 from floe.execution.spark.processes import start_of, wait_until
 
-FLOE = [sys.executable, "-c", "from floe.cli import main; main()", "spark"]
+# Whoever runs the tests in the background makes them deaf to Ctrl-C, and so their children.
+HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+FLOE = [sys.executable, "-c", f"{HEEDING}from floe.cli import main; main()", "spark"]
 
 
 @pytest.fixture
@@ -85,7 +87,10 @@ def test_ctrl_c_during_the_start_leaves_nothing_behind(project: Path) -> None:
         pid = json.loads((folder / "server.json").read_text())["pid"]
         impatient.send_signal(signal.SIGINT)
         _, said = impatient.communicate()
-    assert impatient.returncode == 130
-    assert "Traceback" not in said
-    assert start_of(pid) is None
-    assert [file.name for file in folder.iterdir()] == ["lock"]
+    try:
+        assert impatient.returncode == 130
+        assert "Traceback" not in said
+        assert start_of(pid) is None
+        assert [file.name for file in folder.iterdir()] == ["lock"]
+    finally:
+        floe_spark("stop")
