@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -185,3 +186,50 @@ def test_ten_checks_of_single_rows_read_the_version_once(
     audit = plan_audit(checks, POSITIONS, view="stored", references={})
     (plan,) = lake.sql(f"explain {audit.statement}").collect()
     assert len(re.findall("FileScan parquet", plan[0])) == 1
+
+
+@pytest.fixture
+def stored(lake: "SparkSession") -> Iterator[str]:
+    """The same positions as a table of the lake."""
+    table = "lake.quality.positions"
+    lake.sql("create namespace if not exists lake.quality").collect()
+    lake.sql(f"create table {table} using iceberg as select * from positions").collect()
+    lake.table(table).createOrReplaceTempView("stored")
+    yield table
+    lake.sql(f"drop table {table} purge").collect()
+
+
+def test_what_the_statistics_of_files_leave_out_changes_no_verdict(
+    lake: "SparkSession", stored: str
+) -> None:
+    checks = [
+        check(**{**parts, "name": f"check_{number}"})
+        for number, (parts, _, _) in enumerate(FAILING)
+    ]
+    found = []
+    for statistics in (False, True):
+        audit = plan_audit(
+            checks, POSITIONS, view="stored", references=REFERENCES, statistics=statistics
+        )
+        (row,) = lake.sql(audit.statement).collect()
+        found.append(judge(audit, row.asDict(), history=[5], day_end=DAY_END))
+    assert found[0] == found[1]
+    assert {verdict.status for verdict in found[1][1:]} == {"FAIL"}
+
+
+def test_what_statistics_can_prove_is_known_without_reading_a_row(
+    lake: "SparkSession", stored: str
+) -> None:
+    (files,) = lake.sql(f"select collect_list(file_path) from {stored}.files").collect()
+    for file in files[0]:
+        Path(file.removeprefix("file:")).unlink()
+    checks = [
+        check(kind="row_count", min=5, max=5),
+        check(kind="range", column="position_id", min=1, max=4),
+        check(kind="range", column="maturity", min="2020-01-01"),
+    ]
+    optional = [column.model_copy(update={"nullable": True}) for column in POSITIONS]
+    audit = plan_audit(checks, optional, view="stored", references={}, statistics=True)
+    (row,) = lake.sql(audit.statement).collect()
+    verdicts = judge(audit, row.asDict(), history=[5], day_end=DAY_END)
+    assert [verdict.status for verdict in verdicts] == ["PASS"] * 3

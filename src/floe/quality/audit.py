@@ -11,7 +11,7 @@ from floe.quality.errors import UnusableCheckError, WrongPartError
 from floe.quality.quoting import quote_column, quote_name
 from floe.quality.sources import TIMES, doubles, orphans, rows_of, select
 from floe.quality.user_sql import place_query, read_condition
-from floe.quality.violations import any_null, violation
+from floe.quality.violations import BOUNDS, any_null, proof_of, violation
 from floe.spec.checks import (
     AnyCheck,
     FreshnessCheck,
@@ -58,13 +58,15 @@ def plan_audit(
     *,
     view: str,
     references: Mapping[str, str],
+    statistics: bool = False,
 ) -> Audit:
     """Plan the one statement that measures all checks of a version.
 
     The version is what `view` shows. `references` says under which name each dataset that
-    referential checks speak of can be read.
+    referential checks speak of can be read. With `statistics` its files are known to be left out
+    where they cannot hold what a condition looks for.
     """
-    plan = _Plan(quote_name(view), Columns(columns), references)
+    plan = _Plan(quote_name(view), Columns(columns), references, statistics)
     total = plan.measure(plan.view, "count(*)")
     contract = _plan_contract(plan)
     planned = tuple(_plan_check(plan, check) for check in checks)
@@ -78,7 +80,10 @@ class _Plan:
     view: str
     columns: Columns
     references: Mapping[str, str]
+    statistics: bool = False
     _scans: dict[str, dict[str, str]] = field(default_factory=dict)
+    # Conditions that the files' statistics may prove to hold for no row, by what proves it.
+    _provable: dict[str, list[str]] = field(default_factory=dict)
 
     def measure(self, source: str, expression: str) -> str:
         """Ask for an aggregate over a source; who asks for the same gets the same measure."""
@@ -94,6 +99,19 @@ class _Plan:
         whole = f"count_if({' AND '.join(conditions)})" if conditions else "count(*)"
         return self.measure(source, whole)
 
+    def count_violations(self, condition: str, where: str | None, proof: str | None) -> str:
+        """Count the rows that violate a check; those of a file need not be read to find none.
+
+        What is proved in one way has a scan of its own, because a file is left out only if the
+        proof holds for all that its scan looks for.
+        """
+        if proof is None or where is not None or not self.statistics:
+            return self.count(condition, where)
+        conditions = self._provable.setdefault(proof, [])
+        if condition not in conditions:
+            conditions.append(condition)
+        return self.measure(proof, f"count_if({condition})")
+
     def limited(self, where: str | None) -> tuple[str, str | None]:
         """Return a source of rows, and what is still to be asked of each to meet `where`."""
         if where is None:
@@ -106,19 +124,28 @@ class _Plan:
 
     def statement(self) -> str:
         queries = [
-            select(", ".join(f"{what} AS {name}" for what, name in scan.items()), source)
+            select(
+                ", ".join(f"{what} AS {name}" for what, name in scan.items()),
+                *self._from(source),
+            )
             for source, scan in self._scans.items()
         ]
         tables = [f"({query}) AS s{number}" for number, query in enumerate(queries)]
         return select("*", "\nCROSS JOIN ".join(tables))
+
+    def _from(self, source: str) -> tuple[str, ...]:
+        conditions = self._provable.get(source)
+        if conditions is None:
+            return (source,)
+        return self.view, "WHERE", " OR ".join(f"({condition})" for condition in conditions)
 
 
 def _plan_contract(plan: _Plan) -> Contract | None:
     required = plan.columns.required()
     if not required:
         return None
-    nulls = {name: plan.count(any_null([name]), None) for name in required}
-    return Contract(plan.count(any_null(required), None), nulls)
+    nulls = {name: plan.count_violations(any_null([name]), None, BOUNDS) for name in required}
+    return Contract(plan.count_violations(any_null(required), None, BOUNDS), nulls)
 
 
 def _plan_check(plan: _Plan, check: AnyCheck) -> Planned:
@@ -162,9 +189,12 @@ def _measures(plan: _Plan, check: AnyCheck) -> list[str]:
         query = place_query(check.sql, rows_of(plan.view, check.where))
         source = f"(\n{query}\n) AS answer(number)"
         return [plan.measure(source, what) for what in ("max(number)", "count(*)")]
-    rows = [plan.count(violation(check, plan.columns), check.where)]
+    proof = proof_of(check, plan.columns)
+    rows = [plan.count_violations(violation(check, plan.columns), check.where, proof)]
     if isinstance(check, NotNullCheck) and len(check.columns) > 1:
-        rows += [plan.count(any_null([name]), check.where) for name in check.columns]
+        rows += [
+            plan.count_violations(any_null([name]), check.where, proof) for name in check.columns
+        ]
     return rows
 
 

@@ -12,6 +12,9 @@ from floe.quality.quoting import REALS, TEXTS, base_type, quote_column, quote_va
 from floe.spec.checks import AcceptedValuesCheck, NotNullCheck, RangeCheck
 
 RowCheck = NotNullCheck | AcceptedValuesCheck | RangeCheck
+# What can prove of a whole file that no row of it violates a check: the bounds and nulls that are
+# kept of its columns, or the list of the values that occur in it.
+BOUNDS, VALUES = "bounds", "values"
 
 
 def violation(check: RowCheck, columns: Columns) -> str:
@@ -25,6 +28,19 @@ def violation(check: RowCheck, columns: Columns) -> str:
     if not values:
         raise WrongPartError("its list holds only nulls. List the values that are accepted.")
     return f"{quote_column(check.column)} NOT IN ({', '.join(values)})"
+
+
+def proof_of(check: RowCheck, columns: Columns) -> str | None:
+    """Return what can prove that no row violates the check, if anything can."""
+    if isinstance(check, NotNullCheck):
+        return BOUNDS
+    base = base_type(columns.type_of(check.column))
+    # NaN lies outside of all bounds that are kept, and text may be compared as numbers.
+    if not base or base in REALS:
+        return None
+    if isinstance(check, RangeCheck):
+        return None if base in TEXTS else BOUNDS
+    return VALUES
 
 
 def any_null(names: Sequence[str]) -> str:

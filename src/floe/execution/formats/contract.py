@@ -223,6 +223,16 @@ class Settles(Protocol):
 
 
 @runtime_checkable
+class KeepsStatistics(Protocol):
+    """A format that knows of its files what they hold, and reads none that a condition leaves out.
+
+    Checks whose conditions it understands are then answered without reading a row.
+    """
+
+    keeps_statistics: bool
+
+
+@runtime_checkable
 class Adopts(Protocol):
     """A format whose versions a command may write by itself where they are to live."""
 

@@ -6,14 +6,14 @@ from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from floe.catalog.checks import list_checks, list_measured, record_result
+from floe.catalog.checks import list_checks, list_measured, page_results, put_check, record_result
 from floe.catalog.versions import latest_ready, list_row_counts
-from floe.execution.formats.contract import VersionPlace
+from floe.execution.formats.contract import KeepsStatistics, VersionPlace
 from floe.execution.spark.measuring import measures_of
 from floe.execution.spark.queries import query
 from floe.execution.versions.places import format_of, place_of
 from floe.execution.workspace import Workspace
-from floe.quality import ColumnLike, Verdict, judge, plan_audit, sample_query
+from floe.quality import CONTRACT, ColumnLike, Verdict, judge, plan_audit, sample_query
 from floe.spec.checks import AnyCheck, ReferentialCheck, SqlCheck
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
     from sqlalchemy.orm import Session
 
-    from floe.catalog.tables import QualityCheckDef
+    from floe.catalog.tables import DatasetVersion, QualityCheckDef
 
 HISTORY = 100
 VIEW = "floe_audit"
@@ -61,7 +61,14 @@ def audit_version(
     columns = _columns(place, frame, known)
     views = {dataset: f"floe_reference_{n}" for n, dataset in enumerate(references)}
     frames = {VIEW: frame, **{views[dataset]: one for dataset, one in references.items()}}
-    audit = plan_audit(checks, columns, view=VIEW, references=views)
+    form = format_of(workspace, place.dataset)
+    audit = plan_audit(
+        checks,
+        columns,
+        view=VIEW,
+        references=views,
+        statistics=isinstance(form, KeepsStatistics) and form.keeps_statistics,
+    )
     asked = query(spark, audit.statement, frames=frames)
     (row,) = asked.collect()
     measured = row.asDict()
@@ -82,6 +89,12 @@ def audit_version(
     return Audited(int(measured[audit.row_count]), verdicts, samples, measures_of(asked))
 
 
+def broken_contract(problems: Sequence[str]) -> Audited:
+    """The verdict on what was never written, because its columns are not those declared."""
+    message = "; ".join(problems)
+    return Audited(0, [Verdict(CONTRACT, CONTRACT, "FAIL", None, None, "", message)])
+
+
 def record_audit(session: "Session", dataset_id: int, version_id: int, audited: Audited) -> None:
     """Write the verdicts on a version, each to its check."""
     known: dict[str, QualityCheckDef] = {
@@ -89,6 +102,9 @@ def record_audit(session: "Session", dataset_id: int, version_id: int, audited: 
     }
     for verdict in audited.verdicts:
         check = known.get(verdict.label)
+        if check is None and verdict.kind == CONTRACT:
+            # Nobody declares it as a check, the schema does: so it is none that is in force.
+            check = put_check(session, dataset_id, CONTRACT, kind=CONTRACT, active=False)
         if check is None:
             continue
         detail: dict[str, Any] = {"message": verdict.message, "measured": verdict.measured}
@@ -102,6 +118,30 @@ def record_audit(session: "Session", dataset_id: int, version_id: int, audited: 
             failed_rows=verdict.failed_rows,
             detail=detail,
         )
+
+
+def recorded_audit(session: "Session", version: "DatasetVersion") -> Audited:
+    """Return the newest verdict of each check on a version, as they were written down."""
+    found = page_results(session, version.dataset_id, dataset_version_id=version.dataset_version_id)
+    newest = {row.name: row for row in reversed(found)}
+    verdicts = [
+        Verdict(
+            name,
+            CONTRACT if name == CONTRACT else "",
+            row.status,
+            row.failed_rows,
+            (row.detail_json or {}).get("measured"),
+            "",
+            (row.detail_json or {}).get("message", ""),
+        )
+        for name, row in sorted(newest.items())
+    ]
+    samples = {
+        name: row.detail_json["samples"]
+        for name, row in newest.items()
+        if (row.detail_json or {}).get("samples")
+    }
+    return Audited(version.row_count or 0, verdicts, samples)
 
 
 def _with_text(workspace: Workspace, check: AnyCheck) -> AnyCheck:
