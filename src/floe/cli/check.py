@@ -50,6 +50,7 @@ def _described(one: "Checked") -> dict[str, Any]:
         "state": one.state,
         "ok": one.ok,
         "reason": one.reason,
+        "recalled": one.recalled,
         "rows": one.audited.rows if one.audited else None,
         "checks": [
             {
@@ -71,6 +72,8 @@ def _show(checked: "list[Checked]") -> None:
         described = _described(one)
         console.print(f"{one.dataset} {one.tag}: {one.state}", style="bold", markup=False)
         if described["checks"]:
-            console.print(table(f"{described['rows']:,} rows", described["checks"]))
+            title = f"{described['rows']:,} rows"
+            title = "What was found when it was rejected" if one.recalled else title
+            console.print(table(title, described["checks"]))
         elif one.reason:
             console.print(one.reason, markup=False)

@@ -11,6 +11,8 @@ from floe.cli.output import console, print_json, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sqlalchemy.orm import Session
+
     from floe.catalog.versions import VersionRow
 
 RUN_SHOWN = 8
@@ -31,17 +33,34 @@ def versions(
         row = find_dataset(session, dataset)
         # One more than is shown tells whether there are more.
         found = page_versions(session, row.dataset_id, limit + 1)
+        shown, more = found[:limit], len(found) > limit
+        reasons = _reasons(session, row.dataset_id, shown)
         name = row.name
-    shown, more = found[:limit], len(found) > limit
     if as_json:
-        rows = [_plain(version) for version in shown]
+        rows = [
+            {**_plain(version), "reason": reasons.get(version.version_tag)} for version in shown
+        ]
         print_json({"dataset": name, "versions": rows, "more": more})
     elif not shown:
         console.print(f"{name} has no version yet.", markup=False)
     else:
         console.print(table(name, _rows(shown)))
+        for tag, reason in reasons.items():
+            console.print(f"{tag} was rejected: {reason}", style="yellow", markup=False)
         if more:
             console.print("There are more: use a larger --limit.", style="dim")
+
+
+def _reasons(session: "Session", dataset_id: int, shown: "Sequence[VersionRow]") -> dict[str, str]:
+    """Say of the rejected ones why they were."""
+    from floe.catalog.retention import describe_state
+    from floe.catalog.versions import REJECTED, get_version_of
+
+    tags = [version.version_tag for version in shown if version.state == REJECTED]
+    events = {
+        tag: describe_state(session, get_version_of(session, dataset_id, tag)) for tag in tags
+    }
+    return {tag: event.reason for tag, event in events.items() if event and event.reason}
 
 
 def _plain(version: "VersionRow") -> dict[str, Any]:

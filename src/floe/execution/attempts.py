@@ -22,6 +22,7 @@ from floe.execution.shapes import shape_of
 from floe.execution.spark.explaining import explain
 from floe.execution.sparks import Sparks
 from floe.execution.versions.adopting import adopt_draft
+from floe.execution.versions.audits import broken_contract
 from floe.execution.versions.contracts import ContractBrokenError
 from floe.execution.versions.drafts import (
     Draft,
@@ -139,7 +140,8 @@ class Attempt:
                 return adopt_draft(self._workspace, spark, draft, result.rows, result.details)
             return write_draft(self._workspace, spark, draft, result)
         except ContractBrokenError as error:
-            reject_draft(self._workspace, spark, draft, "; ".join(error.problems))
+            found = broken_contract(error.problems)
+            reject_draft(self._workspace, spark, draft, "; ".join(error.problems), found)
             raise
 
     def _publish(

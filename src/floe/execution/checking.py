@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from floe.catalog.datasets import get_dataset
+from floe.catalog.retention import describe_state
 from floe.catalog.tables import DatasetVersion
-from floe.catalog.versions import WRITTEN, get_version_of, latest_ready, list_waiting
+from floe.catalog.versions import REJECTED, WRITTEN, get_version_of, latest_ready, list_waiting
 from floe.errors import FloeError
 from floe.execution.formats.contract import Delivered
 from floe.execution.versions.arrivals import check_delivery, receive
-from floe.execution.versions.audits import Audited, audit_version, record_audit
+from floe.execution.versions.audits import Audited, audit_version, record_audit, recorded_audit
 from floe.execution.versions.places import format_of, place_of
 from floe.execution.workspace import Workspace
 
@@ -33,6 +34,8 @@ class Checked:
     state: str
     audited: Audited | None
     reason: str = ""
+    recalled: bool = False
+    """Whether it is what was found before, and nothing was measured now."""
 
     @property
     def ok(self) -> bool:
@@ -71,12 +74,23 @@ def _check(
 ) -> Checked:
     if version.state == WRITTEN:
         return _decide(workspace, spark, dataset, version)
+    if version.state == REJECTED:
+        return _recall(workspace, dataset, version)
     place = place_of(workspace, dataset, version)
     frame = format_of(workspace, dataset).read(workspace.site, spark, place)
     audited = audit_version(workspace, spark, place, frame)
     with workspace.catalog.writing() as session:
         record_audit(session, version.dataset_id, version.dataset_version_id, audited)
     return Checked(dataset, version.version_tag, version.state, audited, audited.reason)
+
+
+def _recall(workspace: Workspace, dataset: str, version: DatasetVersion) -> Checked:
+    """Return what was found when a version was rejected: its data is not kept."""
+    with workspace.catalog.reading() as session:
+        audited = recorded_audit(session, version)
+        event = describe_state(session, version)
+    reason = (event and event.reason) or ""
+    return Checked(dataset, version.version_tag, version.state, audited, reason, recalled=True)
 
 
 def _decide(

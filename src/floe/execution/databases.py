@@ -21,6 +21,20 @@ BUSY_SECONDS = 30
 SCRIPTS = {"postgresql": "postgres", "sqlite": "sqlite", "mysql": "mysql", "oracle": "oracle"}
 """What the splitter of scripts calls the dialects; others are read as plain SQL."""
 
+_STANDARD = """
+    SELECT parameter_name FROM information_schema.parameters
+    WHERE specific_name IN (
+        SELECT specific_name FROM information_schema.routines
+        WHERE lower(routine_name) = :name AND :schema IN ('', lower(routine_schema))
+    )
+"""
+_DB2 = """
+    SELECT parmname FROM syscat.routineparms
+    WHERE lower(routinename) = :name AND :schema IN ('', lower(routineschema))
+"""
+PARAMETERS = {"postgresql": _STANDARD, "mysql": _STANDARD, "mssql": _STANDARD, "ibm_db_sa": _DB2}
+"""Where the dialects keep the parameters of procedures."""
+
 
 class ConnectionAddressError(FloeError):
     """A connection of platform.yaml lacks the address that is needed."""
@@ -166,6 +180,15 @@ class Transaction:
 
         return [str(one["name"]) for one in inspect(self.connection).get_columns(table, schema)]
 
+    def parameters(self, procedure: str) -> frozenset[str]:
+        """Return the names of a procedure's parameters, in lower case; none where nobody knows."""
+        query = PARAMETERS.get(self.dialect)
+        if query is None:
+            return frozenset()
+        schema, _, name = procedure.replace('"', "").rpartition(".")
+        rows = self.fetch(query, name=name.lower(), schema=schema.lower())
+        return frozenset(str(row[0]).lower() for row in rows if row[0])
+
     def quote(self, name: str) -> str:
         """Quote a name, so that it is taken as it is written."""
         return str(self.connection.dialect.identifier_preparer.quote_identifier(name))
@@ -198,11 +221,23 @@ def run_statements(
         return [told.run(statement, **params) for statement in statements]
 
 
-def call_procedure(site: Site, name: str, procedure: str, params: Mapping[str, Any]) -> None:
-    """Call a stored procedure; its parameters are given by name."""
-    given = ", ".join(f"{param} => :{param}" for param in params)
+def call_procedure(
+    site: Site,
+    name: str,
+    procedure: str,
+    params: Mapping[str, Any],
+    offered: Mapping[str, Any],
+) -> None:
+    """Call a stored procedure; its parameters are given by name, all of `params`.
+
+    Of what is offered it gets what it has parameters for, where the database can tell.
+    """
     with transaction(site, name) as told:
-        told.run(f"CALL {procedure}({given})", **params)
+        known = told.parameters(procedure)
+        taken = {param: value for param, value in offered.items() if param in known}
+        values = {**taken, **params}
+        given = ", ".join(f"{param} => :{param}" for param in values)
+        told.run(f"CALL {procedure}({given})", **values)
 
 
 def split_statements(text: str, dialect: str) -> list[str]:

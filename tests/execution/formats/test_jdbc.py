@@ -13,14 +13,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from floe.execution.databases import DatabaseError, call_procedure, run_statements
+from floe.execution.databases import DatabaseError, call_procedure, run_statements, transaction
 from floe.execution.formats.contract import (
     DeliveryRejectedError,
     VersionPlace,
     VersionUnreadableError,
 )
 from floe.execution.formats.jdbc import JdbcFormat, NoTableError
-from floe.execution.formats.jdbc_tables import DuplicateKeysError
+from floe.execution.formats.keys import DuplicateKeysError
 from floe.execution.site import Site
 from tests.execution.formats.places import make_place, make_site, put
 from tools.postgresql import PostgresqlServer
@@ -289,7 +289,7 @@ class TestPostgresql:
         expected = [("2026-09-01", 1, 10), ("2026-09-01", 2, 99)]
         expected += [("2026-09-01", 3, 30), ("2026-09-01", 4, 40)]
         assert content(JDBC.read(pg_site, spark, merged)) == expected
-        with pytest.raises(DuplicateKeysError, match="id = 2026-09-01, 5"):
+        with pytest.raises(DuplicateKeysError, match=r"as_of = 2026-09-01, id = 5 \(2 rows\)"):
             write(
                 pg_site, spark, output("2026-09-01.4", keys=["as_of", "id"]),
                 ("2026-09-01", 5, 1), ("2026-09-01", 5, 2), mode="merge",
@@ -342,8 +342,29 @@ class TestPostgresql:
             $$
         """
         run_statements(pg_site, "risk", [procedure], {})
-        call_procedure(pg_site, "risk", "add_day", {"d": date(2026, 9, 2)})
+        call_procedure(pg_site, "risk", "add_day", {"d": date(2026, 9, 2)}, {})
         assert run_statements(pg_site, "risk", ["delete from day"], {}) == [2]
+
+    def test_a_procedure_gets_of_what_is_always_there_what_it_has_parameters_for(
+        self, pg_site: Site
+    ) -> None:
+        procedure = """
+            create table note (day date, part text, run text, level int);
+            create schema audit;
+            create procedure audit.mark(business_date date, partition text, run_id text, level int)
+            language sql as $$ insert into note values (business_date, partition, run_id, level) $$;
+            create procedure plain(level int)
+            language sql as $$ insert into note values (null, null, null, level) $$;
+        """
+        run_statements(pg_site, "risk", [procedure], {})
+        offered = {"business_date": date(2026, 9, 1), "partition": "EMEA", "run_id": "r1"}
+        call_procedure(pg_site, "risk", "audit.mark", {"level": 1}, {**offered, "level": 1})
+        call_procedure(pg_site, "risk", "plain", {"level": 2}, {**offered, "level": 2})
+        with transaction(pg_site, "risk") as told:
+            assert told.fetch("select * from note order by level") == [
+                (date(2026, 9, 1), "EMEA", "r1", 1),
+                (None, None, None, 2),
+            ]
 
     def test_the_password_is_in_no_address_and_no_message(
         self, pg_site: Site, spark: "SparkSession"

@@ -12,7 +12,7 @@ class DatabaseEngine:
         site, spec = work.workspace.site, work.spec
         connection = str(spec.connection)
         if spec.procedure is not None:
-            call_procedure(site, connection, spec.procedure, work.params)
+            call_procedure(site, connection, spec.procedure, work.params, work.bound)
         else:
             texts = [site.read_text(statement) for statement in spec.statements]
             for number, rows in enumerate(run_statements(site, connection, texts, work.bound), 1):

@@ -15,6 +15,7 @@ from floe import clock
 from floe.errors import FloeError
 from floe.execution.databases import Transaction
 from floe.execution.formats.contract import VersionPlace, VersionUnreadableError
+from floe.execution.formats.keys import DuplicateKeysError
 
 PUBLISHED = "floe_published"
 LONGEST_NAME = 60
@@ -27,16 +28,6 @@ class TableNameError(FloeError):
     def __init__(self, dataset: str, name: str) -> None:
         super().__init__(
             f"'{name}' of '{dataset}' is not the name of a table. Write table or schema.table."
-        )
-
-
-class DuplicateKeysError(FloeError):
-    """Rows that are to be merged have the same keys twice."""
-
-    def __init__(self, dataset: str, keys: str, example: str) -> None:
-        super().__init__(
-            f"What is to be merged into '{dataset}' has more than one row for {keys} = {example}. "
-            "Make the keys unique first."
         )
 
 
@@ -166,11 +157,11 @@ def check_keys(told: Transaction, place: VersionPlace, staging: Table) -> None:
     """Refuse rows to be merged of which two have the same keys."""
     keys = ", ".join(told.quote(name) for name in place.spec.keys)
     twice = told.fetch(
-        f"SELECT {keys} FROM {staging.sql} GROUP BY {keys} HAVING count(*) > 1"  # noqa: S608
+        f"SELECT {keys}, count(*) FROM {staging.sql} GROUP BY {keys} "  # noqa: S608
+        "HAVING count(*) > 1"
     )
     if twice:
-        example = ", ".join(str(value) for value in twice[0])
-        raise DuplicateKeysError(place.dataset, ", ".join(place.spec.keys), example)
+        raise DuplicateKeysError(place.dataset, place.spec.keys, twice)
 
 
 def take_back(told: Transaction, place: VersionPlace, table: Table) -> None:

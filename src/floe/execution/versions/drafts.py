@@ -189,13 +189,23 @@ def _settle(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:
     return replace(draft, written=written, place=place, settled=True)
 
 
-def reject_draft(workspace: Workspace, spark: "SparkSession", draft: Draft, reason: str) -> None:
-    """Say that a version is not good, and remove what was written of it."""
+def reject_draft(
+    workspace: Workspace,
+    spark: "SparkSession",
+    draft: Draft,
+    reason: str,
+    found: Audited | None = None,
+) -> None:
+    """Say that a version is not good, and remove what was written of it.
+
+    `found` is what is wrong with one that was not audited.
+    """
     with workspace.catalog.writing() as session:
         version = get_version_by_id(session, draft.version_id)
         advance_version(session, version, REJECTED, reason=reason, row_count=draft.rows)
-        if draft.audited is not None:
-            record_audit(session, draft.dataset_id, draft.version_id, draft.audited)
+        audited = draft.audited or found
+        if audited is not None:
+            record_audit(session, draft.dataset_id, draft.version_id, audited)
     draft.format.discard(workspace.site, spark, draft.place)
 
 

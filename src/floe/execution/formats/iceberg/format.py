@@ -20,6 +20,7 @@ from floe.execution.formats.iceberg.tables import (
     run_script,
     text,
 )
+from floe.execution.formats.keys import MOST_SHOWN, DuplicateKeysError
 from floe.execution.site import Site
 from floe.execution.spark.queries import query
 from floe.spec.processes import WriteMode
@@ -41,6 +42,7 @@ class IcebergFormat:
 
     name = "iceberg"
     modes: Sequence[WriteMode] = ("replace", "append", "overwrite_partition", "merge")
+    keeps_statistics = True
 
     def locate(self, site: Site, place: VersionPlace) -> Spot:
         """Name the table, and a branch that no other run uses."""
@@ -203,11 +205,28 @@ def _merge(
 ) -> None:
     view = "floe_merge_source"
     frame.createOrReplaceTempView(view)
-    same = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in place.spec.keys)
-    spark.sql(
-        f"MERGE INTO {table.sql} AS t USING {view} AS s ON {same} "
-        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    # Read twice, and computed once: the second time it might be other rows.
+    spark.catalog.cacheTable(view)
+    try:
+        _check_keys(spark, view, place)
+        same = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in place.spec.keys)
+        spark.sql(
+            f"MERGE INTO {table.sql} AS t USING {view} AS s ON {same} "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+    finally:
+        spark.catalog.uncacheTable(view)
+
+
+def _check_keys(spark: "SparkSession", view: str, place: VersionPlace) -> None:
+    """Refuse two new rows with the same keys: MERGE would let both in where neither was before."""
+    keys = ", ".join(quoted(key) for key in place.spec.keys)
+    twice = spark.sql(
+        f"SELECT {keys}, count(*) FROM {view} GROUP BY {keys} "  # noqa: S608
+        f"HAVING count(*) > 1 ORDER BY {keys} LIMIT {MOST_SHOWN + 1}"
     ).collect()
+    if twice:
+        raise DuplicateKeysError(place.dataset, place.spec.keys, twice)
 
 
 def _partition(place: VersionPlace) -> "Column":
