@@ -69,6 +69,12 @@ class RunningApi:
         return self._process.pid
 
     @property
+    def writer_pid(self) -> int:
+        """The process that writes its events."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return int(children[0])
+
+    @property
     def token(self) -> str:
         """The administrator's token."""
         return (self.folder / ".floe" / "token").read_text().strip()

@@ -196,6 +196,8 @@ def test_whoever_waits_for_a_change_gets_it_when_it_comes(admin: TestClient) -> 
 
 
 def test_a_closed_door_is_not_ready(admin: TestClient) -> None:
-    admin.app.state.services.door.close()  # type: ignore[attr-defined]
+    door = admin.app.state.services.door  # type: ignore[attr-defined]
+    assert admin.portal is not None
+    admin.portal.call(door.close)
     assert admin.get("/api/v1/readiness").status_code == 503
     assert admin.post("/api/v1/lineage", json=event()).status_code == 503

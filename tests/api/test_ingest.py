@@ -14,7 +14,7 @@ from floe.api.routes import ingest
 from floe.catalog.database import Catalog
 from floe.catalog.recording import CatalogUnavailableError, EventClaim
 from floe.errors import FloeError
-from floe.events.ingest import DoorBusyError, EventDoor
+from floe.events.ingest import DoorBusyError
 from tests.api.night import COMPUTE, EXPOSURE, LOAD, event, newest_version, run_id, tell
 
 LINEAGE, BATCH = "/api/v1/lineage", "/api/v1/lineage/batch"
@@ -131,19 +131,14 @@ def test_an_event_older_than_retention_is_no_news_alone_or_in_a_batch(
         assert client.get("/api/v1/changes").json()["items"] == []
 
 
-class StubDoor(EventDoor):
+class StubDoor:
     """A door that gives one answer to all."""
 
     def __init__(self, answer: FloeError) -> None:
         self._given = answer
 
-    def submit(self, claims: Sequence[EventClaim], answer: Any = None) -> Any:
-        if isinstance(self._given, DoorBusyError):
-            raise self._given
-        answer.future.set_exception(self._given)
-
-    def close(self) -> None:
-        """Nothing waits."""
+    async def write(self, claims: Sequence[EventClaim]) -> dict[int, FloeError]:
+        raise self._given
 
 
 @pytest.mark.parametrize("error", [DoorBusyError(), CatalogUnavailableError("disk full")])

@@ -4,22 +4,27 @@ import hashlib
 import os
 import random
 import shutil
+import signal
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from floe.catalog.database import open_catalog
+from floe.execution.spark.processes import start_of, wait_until
 from tests.events.factory import at, event, read, recently, written
 from tools.postgresql import PostgresqlServer
 from tools.running_api import RunningApi
 
 ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "1"))
+# In how many of the rounds the writer is killed first, and the reader goes on without it.
+WRITER_SHARE = 0.3
 
 
 def night(prefix: str, size: int) -> list[bytes]:
@@ -59,6 +64,10 @@ class Sender:
 
     def stop(self) -> None:
         self._stopping.set()
+        self._thread.join()
+
+    def join(self) -> None:
+        """Wait until all were sent."""
         self._thread.join()
 
 
@@ -127,6 +136,9 @@ def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path
             senders = [Sender(apis[place % 2], bodies[place::6]) for place in range(6)]
             time.sleep(random.uniform(0.2, 1.5))
             victim = apis[number % 2]
+            if random.random() < WRITER_SHARE:
+                os.kill(victim.writer_pid, signal.SIGKILL)
+                time.sleep(random.uniform(0.0, 0.5))
             victim.kill()
             time.sleep(0.1)
             for sender in senders:
@@ -141,6 +153,37 @@ def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path
     assert found["events"] >= len(answered)
     assert found["events"] == found["runs"] == found["versions"] == found["changes"]
     assert missing(database, answered) == []
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_events_are_taken_when_the_writer_was_killed(database: str, tmp_path: Path) -> None:
+    with RunningApi(tmp_path, database) as api:
+        senders = [Sender(api, night(f"sender {number}", 60)) for number in range(4)]
+        time.sleep(0.3)
+        os.kill(api.writer_pid, signal.SIGKILL)
+        for sender in senders:
+            sender.join()
+        assert {status for sender in senders for status in sender.statuses} <= {201, 503}
+        assert api.send(event("START", at(0), "after")) == 201
+    answered = {body for sender in senders for body in sender.committed}
+    assert missing(database, answered) == []
+    assert "a thread goes on in its place" in (tmp_path / "api.log").read_text()
+
+
+def is_gone(pid: int) -> bool:
+    return start_of(pid) is None
+
+
+@pytest.mark.slow
+def test_the_writer_ends_with_its_api(tmp_path: Path) -> None:
+    with RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}") as api:
+        assert api.send(event("START", at(0), "before")) == 201
+        for end in (api.stop, api.kill):
+            gone = partial(is_gone, api.writer_pid)
+            end()
+            assert wait_until(gone, 10)
+            api.start()
 
 
 def missing(url: str, bodies: set[bytes]) -> list[str]:

@@ -1,6 +1,5 @@
 """Put the API together: services, routes, what goes around them, and a clean end."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,6 +12,7 @@ from fastapi import FastAPI
 from floe import __version__
 from floe.api.bodies import Budget
 from floe.api.documents import write_document
+from floe.api.doors import Door, ProcessDoor, ThreadDoor
 from floe.api.doorway import Doorway
 from floe.api.envelope import Envelope, packing
 from floe.api.gate import OpenGate, TokenGate
@@ -20,13 +20,12 @@ from floe.api.metrics import Metrics
 from floe.api.problems import HANDLERS
 from floe.api.routes import ROUTERS
 from floe.api.services import Services
-from floe.api.threads import LoopAnswers
 from floe.api.watch import ChangeWatch
 from floe.catalog import Catalog
 from floe.catalog.sessions import Sessions
 from floe.client.names import LAKE
 from floe.events.claims import RETENTION
-from floe.events.ingest import EventDoor
+from floe.events.writer import Writer
 
 # Together fewer than the catalog has connections: the door needs one as well.
 READERS, OTHERS = 8, 5
@@ -35,25 +34,35 @@ Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
 def create_app(
-    catalog: Catalog, *, login: bool = True, lake: str = LAKE, retention: timedelta = RETENTION
+    catalog: Catalog,
+    *,
+    login: bool = True,
+    lake: str = LAKE,
+    retention: timedelta = RETENTION,
+    writer: Writer | None = None,
 ) -> FastAPI:
     """Make the API of a catalog. Without login everybody on this machine may do everything.
 
     Datasets that old jobs name without a namespace are of the lake. Events that are older than
-    they are kept fill history and trigger nothing.
+    they are kept fill history and trigger nothing. Without a writer a thread writes events.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = OTHERS
-        services = _make_services(catalog, login=login, lake=lake, retention=retention)
+        door: Door
+        if writer is None:
+            door = ThreadDoor(catalog)
+        else:
+            door = await ProcessDoor(writer, catalog).open()
+        services = _make_services(catalog, door, login=login, lake=lake, retention=retention)
         app.state.services = services
         try:
             yield
         finally:
             await services.watch.close()
             # Whatever waits is written before the last sender is answered.
-            await anyio.to_thread.run_sync(services.door.close)
+            await services.door.close()
             services.threads.shutdown()
             services.sessions.close()
 
@@ -65,12 +74,13 @@ def describe_api() -> dict[str, Any]:
     return write_document(_assemble(None))
 
 
-def _make_services(catalog: Catalog, *, login: bool, lake: str, retention: timedelta) -> Services:
-    sessions, answers = Sessions(catalog), LoopAnswers(asyncio.get_running_loop())
+def _make_services(
+    catalog: Catalog, door: Door, *, login: bool, lake: str, retention: timedelta
+) -> Services:
+    sessions = Sessions(catalog)
     return Services(
         sessions=sessions,
-        door=EventDoor(catalog, answered=answers.hand_out),
-        answers=answers,
+        door=door,
         gate=TokenGate(sessions) if login else OpenGate(),
         metrics=Metrics(),
         watch=ChangeWatch(sessions),

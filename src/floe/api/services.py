@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from floe.api.bodies import Budget
+    from floe.api.doors import Door
     from floe.api.gate import Gate
     from floe.api.metrics import Metrics
-    from floe.api.threads import LoopAnswers
     from floe.api.watch import ChangeWatch
     from floe.catalog.principals import Identity
     from floe.catalog.sessions import Sessions
-    from floe.events.ingest import EventDoor
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,7 @@ class Services:
     """All that an app has one of."""
 
     sessions: "Sessions"
-    door: "EventDoor"
-    answers: "LoopAnswers"
+    door: "Door"
     gate: "Gate"
     metrics: "Metrics"
     watch: "ChangeWatch"

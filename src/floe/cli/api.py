@@ -67,13 +67,21 @@ def api(
     listener = listen(
         home.host if host is None else host, home.port if port is None else port, login=not no_auth
     )
-    with listener, open_home(home) as catalog:
-        from floe.api import create_app
+    from floe.api import create_app
+    from floe.events.writer import fork_writer
 
+    # What the two share is loaded by now, and nothing is open yet.
+    gc.freeze()
+    writer = fork_writer(home.url, listener)
+    with listener, writer.line, open_home(home) as catalog:
         first = None if no_auth else _make_admin(catalog, home.token_file)
         _welcome(url_of(listener), home, first, login=not no_auth)
         served = create_app(
-            catalog, login=not no_auth, lake=home.lake, retention=event_retention(project)
+            catalog,
+            login=not no_auth,
+            lake=home.lake,
+            retention=event_retention(project),
+            writer=writer,
         )
         serve(served, listener)
     console.print("floe api has stopped; everything that came in is written.")

@@ -82,9 +82,7 @@ async def take_event(services: Services, body: bytes, *, historical: bool = Fals
     read = partial(read_claim, body, historical=historical, retention=services.retention)
     try:
         claim = read() if len(body) < LARGE_BYTES else await run_in_threadpool(read)
-        answer = services.answers.expect()
-        services.door.submit([claim], answer)
-        wrong = await answer.future
+        wrong = await services.door.write([claim])
     except FloeError as error:
         services.metrics.count_events(_outcome(error))
         raise
@@ -147,9 +145,7 @@ async def _hand_in(
     if not claims:
         return
     try:
-        answer = services.answers.expect()
-        services.door.submit([claim for _, claim in claims], answer)
-        refused = await answer.future
+        refused = await services.door.write([claim for _, claim in claims])
     except FloeError as error:
         refused = dict.fromkeys(range(len(claims)), error)
     wrong.update({claims[place][0]: error for place, error in refused.items()})

@@ -22,6 +22,7 @@ class CatalogUnavailableError(FloeError):
     """The catalog's database cannot be written just now. Nothing was kept; try again later."""
 
     def __init__(self, reason: str) -> None:
+        self.reason = reason
         super().__init__(f"The catalog cannot be written just now: {reason}")
 
 
@@ -29,6 +30,7 @@ class UnstorableClaimError(FloeError):
     """The database refuses what an event claims."""
 
     def __init__(self, reason: str) -> None:
+        self.reason = reason
         super().__init__(f"The catalog cannot store this event: {reason}")
 
 
