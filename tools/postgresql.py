@@ -121,7 +121,9 @@ class PostgresqlServer:
         import psycopg
 
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
+            # Copied file by file: by way of its log, as is the rule, takes twice as long.
+            how = f'TEMPLATE "{template}" STRATEGY file_copy'
+            connection.execute(f'CREATE DATABASE "{name}" {how}'.encode())
         return self.url(name)
 
     def drop_database(self, name: str) -> None:

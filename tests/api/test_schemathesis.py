@@ -1,5 +1,6 @@
 """Whatever fits the description of the API, and whatever does not, is answered without a crash."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -31,7 +32,8 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 25
+# Few in every pass; `make soak` sends many.
+EXAMPLES = 100 if "FLOE_SOAK_ROUNDS" in os.environ else 6
 
 
 @pytest.fixture
@@ -47,7 +49,8 @@ def address(catalog: Catalog) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_nothing_that_is_sent_makes_the_server_fail(address: tuple[str, dict[str, str]]) -> None:
     url, headers = address
     schema = schemathesis.openapi.from_dict(describe_api())
