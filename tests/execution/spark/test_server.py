@@ -63,8 +63,21 @@ def test_two_starters_get_one_server_that_outlives_them_until_it_is_stopped(site
     assert stop_server(site) is False
 
 
-def test_what_was_committed_before_a_kill_is_there_after_it(site: Site) -> None:
+def test_a_starter_that_is_killed_leaves_its_server_to_the_next(site: Site) -> None:
+    place = ServerPlace(site)
+    with starter(site) as killed:
+        assert wait_until(place.state.exists, 60)
+        killed.kill()
+    started = server_status(site)
+    assert started.state == "starting"
     server = ensure_server(site)
+    assert server.pid == started.pid
+    assert not place.properties.exists()
+    assert not place.pid.exists()
+    check_what_was_committed_before_a_kill_is_there_after_it(site, server)
+
+
+def check_what_was_committed_before_a_kill_is_there_after_it(site: Site, server: Server) -> None:
     session = open_session(site, server)
     session.sql("CREATE NAMESPACE night")
     session.sql("CREATE TABLE night.t AS SELECT 1 AS id")
@@ -88,31 +101,40 @@ def test_what_was_committed_before_a_kill_is_there_after_it(site: Site) -> None:
 def test_changed_settings_wait_for_clients_and_then_restart_the_server(site: Site) -> None:
     before = ensure_server(site)
     session = open_session(site, before)
-    changed = Compute(memory="1g", conf={"spark.sql.shuffle.partitions": "7"})
-    later = replace(site, platform=PlatformSpec(compute={"default": changed}))
+    conf = {
+        PIN: SecretRef("env", "PIN"),
+        "spark.plain": "C:\\open up",
+        "spark.sql.shuffle.partitions": "7",
+    }
+    changed = PlatformSpec(compute={"default": Compute(memory="1g", conf=conf)})
+    later = replace(site, platform=changed, environ={**os.environ, "PIN": "s3same"})
     assert ensure_server(later).pid == before.pid
     assert server_status(later).outdated
     close_session(session)
     assert wait_until(lambda: server_status(later).clients == 0, 10)
     said: list[str] = []
-    assert ensure_server(later, said.append).pid != before.pid
+    server = ensure_server(later, said.append)
+    assert server.pid != before.pid
     assert "settings have changed" in said[0]
     fresh = open_session(later)
     assert fresh.conf.get("spark.sql.shuffle.partitions") == "7"
+    assert fresh.conf.get("spark.plain") == "C:\\open up"
     close_session(fresh)
+    check_a_secret_reaches_spark_and_nobody_else(later, server)
 
 
-def test_a_starter_that_is_killed_leaves_its_server_to_the_next(site: Site) -> None:
-    place = ServerPlace(site)
-    with starter(site) as killed:
-        assert wait_until(place.state.exists, 60)
-        killed.kill()
-    started = server_status(site)
-    assert started.state == "starting"
-    server = ensure_server(site)
-    assert server.pid == started.pid
-    assert not place.properties.exists()
-    assert not place.pid.exists()
+def check_a_secret_reaches_spark_and_nobody_else(site: Site, server: Server) -> None:
+    command = Path(f"/proc/{server.pid}/cmdline").read_text()
+    assert "s3same" not in command
+    assert server.url.partition("token=")[2] not in command
+    kept = [file for file in site.state_dir.rglob("*") if file.is_file()]
+    assert not [file for file in kept if b"s3same" in file.read_bytes()]
+    session = open_session(site, server)
+    # It is there, and not even a client with the token sees more than that.
+    assert session.sql(f"SET {PIN}").collect()[0].value == "*********(redacted)"
+    with pytest.raises(Exception, match="SQL_CONF_NOT_FOUND"):
+        session.conf.get(PIN)
+    close_session(session)
 
 
 def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
@@ -122,29 +144,6 @@ def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) 
         ensure_server(site)
     assert [file.name for file in ServerPlace(site).folder.iterdir()] == ["lock"]
     assert server_status(site).state == "stopped"
-
-
-def test_a_secret_reaches_spark_and_nobody_else(tmp_path: Path) -> None:
-    conf = {PIN: SecretRef("env", "PIN"), "spark.plain": "C:\\open up"}
-    compute = Compute(memory="1g", conf=conf)
-    plain = make_site(tmp_path, PlatformSpec(compute={"default": compute}))
-    site = replace(plain, environ={**os.environ, "PIN": "s3same"})
-    try:
-        server = ensure_server(site)
-        command = Path(f"/proc/{server.pid}/cmdline").read_text()
-        assert "s3same" not in command
-        assert server.url.partition("token=")[2] not in command
-        kept = [file for file in site.state_dir.rglob("*") if file.is_file()]
-        assert not [file for file in kept if b"s3same" in file.read_bytes()]
-        session = open_session(site, server)
-        assert session.conf.get("spark.plain") == "C:\\open up"
-        # It is there, and not even a client with the token sees more than that.
-        assert session.sql(f"SET {PIN}").collect()[0].value == "*********(redacted)"
-        with pytest.raises(Exception, match="SQL_CONF_NOT_FOUND"):
-            session.conf.get(PIN)
-        close_session(session)
-    finally:
-        stop_server(site)
 
 
 @pytest.mark.parametrize("token", ["", "/;token=wrong"])
