@@ -4,6 +4,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,8 +56,15 @@ def catalog_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]
 @pytest.fixture(params=STORES)
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     """An empty catalog with all its tables: a copy of one that was migrated once."""
+    with new_catalog(request, tmp_path) as catalog:
+        yield catalog
+
+
+@contextmanager
+def new_catalog(request: pytest.FixtureRequest, folder: Path) -> Iterator[Catalog]:
+    """Copy the empty catalog of the store that a fixture is asked for."""
     if request.param == "sqlite":
-        copy = tmp_path / "catalog.db"
+        copy = folder / "catalog.db"
         shutil.copyfile(request.getfixturevalue("sqlite_template"), copy)
         catalog = open_catalog(f"sqlite:///{copy}")
         yield catalog

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from starlette.testclient import TestClient
@@ -20,15 +21,31 @@ from tests.api.night import (
 )
 
 # The catalog of all tests, not the one of the API's: this module runs on PostgreSQL as well.
+from tests.conftest import STORES, new_catalog
 from tests.conftest import catalog as catalog  # noqa: PLC0414
 from tests.events.factory import FOREVER
 
 DAYS = ("2026-09-01", "2026-09-02", "2026-09-03")
 
 
+@pytest.fixture(scope="module", params=STORES)
+def api(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestClient]:
+    """A client that may do everything, after three nights. All share it: they only look."""
+    with new_catalog(request, tmp_path_factory.mktemp("reads")) as catalog, told(catalog) as client:
+        yield client
+
+
 @pytest.fixture
-def api(catalog: Catalog) -> Iterator[TestClient]:
-    """A client that may do everything, after three nights."""
+def changed(catalog: Catalog) -> Iterator[TestClient]:
+    """The same for a test that changes something."""
+    with told(catalog) as client:
+        yield client
+
+
+@contextmanager
+def told(catalog: Catalog) -> Iterator[TestClient]:
     with catalog.writing() as session:
         token = create_token(session, "admin", PLATFORM_ADMIN, actor="test").text
     headers = {"Authorization": f"Bearer {token}"}
@@ -78,17 +95,17 @@ def test_datasets_are_searched_and_listed_page_by_page(api: TestClient) -> None:
     assert query["cursor"] is None
 
 
-def test_filters_hold_on_every_page(api: TestClient) -> None:
-    number = number_of(api, REPORT)
+def test_filters_hold_on_every_page(changed: TestClient) -> None:
+    number = number_of(changed, REPORT)
     change = {"category": "report", "owner_team": "Reporting", "tags": ["daily", "board"]}
-    assert api.patch(f"/api/v1/dataset/{number}", json=change).status_code == 200
+    assert changed.patch(f"/api/v1/dataset/{number}", json=change).status_code == 200
     for query in (
         {"category": "report"},
         {"team": "Reporting", "facets": "false"},
         {"tag": "board"},
         {"status": "ACTIVE", "category": "report", "facets": "false"},
     ):
-        found = api.get("/api/v1/datasets", params=query).json()["items"]
+        found = changed.get("/api/v1/datasets", params=query).json()["items"]
         assert [(hit["name"], hit["tags"]) for hit in found] == [(REPORT, ["board", "daily"])]
 
 
@@ -109,22 +126,22 @@ def test_versions_are_listed_and_shown_by_number_and_tag(api: TestClient) -> Non
     assert [column["name"] for column in by_number["columns"]] == ["id", "amount"]
 
 
-def test_a_retracted_version_gives_way_to_the_one_before(api: TestClient) -> None:
+def test_a_retracted_version_gives_way_to_the_one_before(changed: TestClient) -> None:
     report = {"dataset_name": "credit.limits", "business_date": "2026-09-01"}
     for _ in range(2):
-        api.post("/api/v1/register_dataset", json=report)
-    number = number_of(api, "credit.limits")
-    newest, older = api.get(f"/api/v1/dataset/{number}/versions").json()["items"]
+        changed.post("/api/v1/register_dataset", json=report)
+    number = number_of(changed, "credit.limits")
+    newest, older = changed.get(f"/api/v1/dataset/{number}/versions").json()["items"]
     assert (newest["state"], older["state"]) == ("READY", "SUPERSEDED")
     path = f"/api/v1/version/{newest['dataset_version_id']}/retract"
-    answer = api.post(path, json={"reason": "wrong"})
+    answer = changed.post(path, json={"reason": "wrong"})
     assert answer.json() == {
         "retracted": newest["version_tag"],
         "ready_again": older["version_tag"],
     }
-    again = api.post(path, json={"reason": "wrong"})
+    again = changed.post(path, json={"reason": "wrong"})
     assert again.status_code == 409
-    history = api.get(f"/api/v1/dataset/{number}/history").json()["items"]
+    history = changed.get(f"/api/v1/dataset/{number}/history").json()["items"]
     assert "VERSION_RETRACTED" in [one["event_type"] for one in history]
 
 
@@ -234,9 +251,9 @@ def test_columns_have_their_own_lineage(api: TestClient) -> None:
     assert unknown.status_code == 404
 
 
-def test_impact_counts_what_is_downstream(api: TestClient) -> None:
-    api.patch(f"/api/v1/dataset/{number_of(api, REPORT)}", json={"owner_team": "Reporting"})
-    found = api.get(f"/api/v1/dataset/{number_of(api, POSITIONS)}/impact").json()
+def test_impact_counts_what_is_downstream(changed: TestClient) -> None:
+    changed.patch(f"/api/v1/dataset/{number_of(changed, REPORT)}", json={"owner_team": "Reporting"})
+    found = changed.get(f"/api/v1/dataset/{number_of(changed, POSITIONS)}/impact").json()
     assert [one["name"] for one in found["datasets"]] == [EXPOSURE, REPORT]
     assert [one["team"] for one in found["teams"]] == ["Reporting"]
 
@@ -264,18 +281,18 @@ def test_changes_are_read_from_a_position(api: TestClient) -> None:
     assert nothing == {"items": [], "next": rest["next"]}
 
 
-def test_owners_and_categories_are_counted(api: TestClient) -> None:
+def test_owners_and_categories_are_counted(changed: TestClient) -> None:
     for name, team in (
         (EXPOSURE, "Credit Risk"),
         (POSITIONS, "Credit Risk"),
         (REPORT, "Reporting"),
     ):
         change = {"owner_team": team, "category": "credit"}
-        api.patch(f"/api/v1/dataset/{number_of(api, name)}", json=change)
-    assert api.get("/api/v1/categories").json()["items"] == [{"value": "credit", "datasets": 3}]
-    first = api.get("/api/v1/owners", params={"limit": 1}).json()
+        changed.patch(f"/api/v1/dataset/{number_of(changed, name)}", json=change)
+    assert changed.get("/api/v1/categories").json()["items"] == [{"value": "credit", "datasets": 3}]
+    first = changed.get("/api/v1/owners", params={"limit": 1}).json()
     assert first["items"] == [{"value": "Credit Risk", "datasets": 2}]
-    rest = api.get("/api/v1/owners", params={"cursor": first["next"]}).json()
+    rest = changed.get("/api/v1/owners", params={"cursor": first["next"]}).json()
     assert rest == {"items": [{"value": "Reporting", "datasets": 1}], "next": None}
 
 
