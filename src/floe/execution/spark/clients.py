@@ -4,9 +4,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from floe.execution.spark.processes import start_of
+from floe.execution.spark.queries import query
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+NUMBERS = 200
+"""More WITH clauses than a query has, with all the views that it reads."""
 
 
 def create_client(url: str, pid: int | None = None) -> "ConnectSession":
@@ -44,5 +48,18 @@ def open_lake(url: str, lake: str) -> None:
     client = create_client(url)
     try:
         client.sql(f"SHOW NAMESPACES IN `{lake}`").collect()
+        _use_up_numbers(client)
     finally:
         close_session(client)
+
+
+def _use_up_numbers(client: "ConnectSession") -> None:
+    """Let the numbers that the server gives to WITH clauses start beyond those of any one query.
+
+    Spark numbers the clauses of a query anew from 0 before it runs it. Where clauses are nested,
+    as in views that stand on views, it takes an old number below that for a new one, and fails
+    with "key not found". Old numbers are that low only on a server that has just been started.
+    """
+    named = ", ".join(f"n{number} AS (SELECT 1)" for number in range(NUMBERS))
+    # To ask for the columns is enough: nothing has to run.
+    query(client, f"WITH {named} SELECT 1").schema  # noqa: B018
