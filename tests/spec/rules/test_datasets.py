@@ -202,3 +202,10 @@ def test_near_sql_file_is_suggested(find: Find) -> None:
         {"sql/exposure.sql": "select 1"},
     )
     assert finding.endswith("there is no file 'sql/exposur.sql'. Did you mean 'sql/exposure.sql'?")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "files"])
+def test_files_are_not_looked_for_in_an_object_store(find: Find, kind: str) -> None:
+    (finding,) = find(dataset(f"format: {kind}\nlocation: s3a://bucket/a/{{business_date}}"))
+    assert finding.startswith("floe.yaml:5: datasets.credit.exposure.location: 's3a://bucket/a/")
+    assert "iceberg" in finding

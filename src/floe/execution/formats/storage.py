@@ -17,10 +17,10 @@ _GLOB = re.compile(r"([{}\[\]*?\\])")
 class RemoteStorageError(FloeError):
     """Files are to be kept where floe cannot reach them as files."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, profile: str, root: str) -> None:
         super().__init__(
-            f"The storage root {root} is not a folder. Version directories need a disk that floe "
-            "and Spark both see: mount it, or keep the dataset as a lake table (format: iceberg)."
+            f"platform.yaml: storage.{profile}.root: {root} is not a folder. Version directories "
+            "need a disk that floe and Spark both see: mount it, or keep the dataset as a lake table (format: iceberg)."
         )
 
 
@@ -30,7 +30,7 @@ def storage_folder(site: Site, spec: DatasetSpec) -> Path:
     if root.startswith("file://"):
         root = root.removeprefix("file://")
     if "://" in root:
-        raise RemoteStorageError(root)
+        raise RemoteStorageError(spec.storage or site.spec.storage, root)
     return Path(root)
 
 

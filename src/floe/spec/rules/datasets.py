@@ -16,6 +16,8 @@ from floe.spec.rules.draft import Draft
 from floe.spec.rules.files import missing_file
 from floe.spec.wording import explain
 
+ON_DISK = frozenset({"parquet", "csv", "fixed_width", "files"})
+"""Formats whose files floe itself lists, moves and removes."""
 PLACEHOLDERS = frozenset({"business_date", "partition", "version", "dataset", "run_id"})
 
 
@@ -80,6 +82,10 @@ def _check_places(path: KeyPath, dataset: DatasetSpec) -> Iterator[Problem]:
     for at, place in places:
         if place is not None and "{" in place:
             yield from _check_placeholders(at, place)
+        if place is not None and "://" in place and dataset.format in ON_DISK:
+            message = f"'{place}' is an address, and files of format {dataset.format} are on a disk"
+            hint = "Mount it and write a path, or keep the dataset as a lake table (iceberg)."
+            yield Problem(at, message, hint)
 
 
 def _check_placeholders(path: KeyPath, place: str) -> Iterator[Problem]:
