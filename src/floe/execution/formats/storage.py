@@ -20,7 +20,8 @@ class RemoteStorageError(FloeError):
     def __init__(self, profile: str, root: str) -> None:
         super().__init__(
             f"platform.yaml: storage.{profile}.root: {root} is not a folder. Version directories "
-            "need a disk that floe and Spark both see: mount it, or keep the dataset as a lake table (format: iceberg)."
+            "need a disk that floe and Spark both see: mount it, or keep the dataset as a lake "
+            "table (format: iceberg)."
         )
 
 
