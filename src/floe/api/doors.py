@@ -14,7 +14,7 @@ from floe.catalog import Catalog
 from floe.catalog.recording import CatalogUnavailableError, EventClaim
 from floe.errors import FloeError
 from floe.events.ingest import MOST_WAITING, DoorBusyError, EventDoor
-from floe.events.writer import LENGTH, Outcome, Writer, error_of, frame, unpack
+from floe.events.writer import LENGTH, Frames, Outcome, Writer, error_of, frame, unpack
 
 log = logging.getLogger(__name__)
 Wrong = dict[int, FloeError]
@@ -100,7 +100,7 @@ class ProcessDoor(asyncio.Protocol):
         self._tickets = itertools.count()
         self._waiting: dict[int, asyncio.Future[Wrong]] = {}
         self._claims = 0
-        self._received = bytearray()
+        self._frames = Frames()
         self._closing = False
         self._gone = self._loop.create_future()
 
@@ -143,17 +143,9 @@ class ProcessDoor(asyncio.Protocol):
             await self._instead.close()
 
     def data_received(self, data: bytes) -> None:
-        self._received += data
-        taken = 0
-        while len(self._received) - taken >= LENGTH.size:
-            (length,) = LENGTH.unpack_from(self._received, taken)
-            start = taken + LENGTH.size
-            if len(self._received) - start < length:
-                break
-            taken = start + length
-            for ticket, outcome in unpack(bytes(self._received[start:taken])):
+        for packed in self._frames.take(data):
+            for ticket, outcome in unpack(packed):
                 self._answer(ticket, outcome)
-        del self._received[:taken]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None

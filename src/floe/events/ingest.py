@@ -68,11 +68,56 @@ SomeAnswer = TypeVar("SomeAnswer", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class Waiting:
     """Claims that share an answer, and those who wait for it."""
 
     claims: Sequence[EventClaim]
     answer: Answer
+
+
+class GroupWriter:
+    """Writes groups of claims, one after the other, and keeps the search up to date."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._recorder = Recorder(catalog.store)
+        self._written = 0
+
+    def start(self) -> None:
+        """Make findable what a writer left behind that was cut off."""
+        # A database that is away for a moment must not keep the door closed for good.
+        try:
+            index_forgotten(self._catalog)
+        except FloeError as error:
+            log.warning("Datasets of before were not indexed for the search: %s", error)
+
+    def write(self, group: Sequence[Waiting]) -> None:
+        """Record a group, and answer all who wait for it."""
+        claims = [claim for waiting in group for claim in waiting.claims]
+        try:
+            wrong = record_group(self._catalog, self._recorder, claims, clock.now())
+        except BaseException as error:
+            for waiting in group:
+                waiting.answer.set_exception(error)
+            if not isinstance(error, FloeError):
+                raise
+        else:
+            _answer(group, wrong)
+        self._written += 1
+
+    def rest(self, *, quiet: bool) -> None:
+        """Use a quiet moment for the search. One that never comes has to be made."""
+        if not quiet and self._written % GROUPS_BETWEEN_INDEXING:
+            return
+        # If it fails, the next start finds what is not indexed.
+        try:
+            index_recorded(self._catalog, self._recorder)
+        except FloeError as error:
+            log.warning("Datasets were not indexed for the search: %s", error)
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        self._recorder.close()
 
 
 class EventDoor:
@@ -82,9 +127,8 @@ class EventDoor:
     """
 
     def __init__(self, catalog: Catalog, answered: Callable[[], None] = lambda: None) -> None:
-        self._catalog, self._answered = catalog, answered
-        self._recorder = Recorder(catalog.store)
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._writer, self._answered = GroupWriter(catalog), answered
+        self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._waiting = 0
         self._lock = threading.Lock()
         self._closed = False
@@ -105,7 +149,7 @@ class EventDoor:
             if self._waiting and self._waiting + len(claims) > MOST_WAITING:
                 raise DoorBusyError
             self._waiting += len(claims)
-        waiting = _Waiting(claims, Future() if answer is None else answer)
+        waiting = Waiting(claims, Future() if answer is None else answer)
         self._queue.put(waiting)
         return waiting.answer
 
@@ -124,7 +168,7 @@ class EventDoor:
             with self._lock:
                 self._closed = True
             self._turn_away()
-            self._recorder.close()
+            self._writer.close()
 
     def _turn_away(self) -> None:
         while not self._queue.empty():
@@ -139,37 +183,20 @@ class EventDoor:
         return not self._closed
 
     def _serve(self) -> None:
-        self._index_forgotten()
-        closing, written = False, 0
+        self._writer.start()
+        closing = False
         while not closing:
             group, closing = self._take()
             if group:
                 self._write(group)
-                written += 1
-            # A door that never rests has to make time for it.
-            if not group or written % GROUPS_BETWEEN_INDEXING == 0:
-                self._index()
+            self._writer.rest(quiet=not group)
 
-    def _index_forgotten(self) -> None:
-        # A database that is away for a moment must not keep the door closed for good.
-        try:
-            index_forgotten(self._catalog)
-        except FloeError as error:
-            log.warning("Datasets of before were not indexed for the search: %s", error)
-
-    def _index(self) -> None:
-        # A quiet moment. If it fails, the next start finds what is not indexed.
-        try:
-            index_recorded(self._catalog, self._recorder)
-        except FloeError as error:
-            log.warning("Datasets were not indexed for the search: %s", error)
-
-    def _take(self) -> tuple[list[_Waiting], bool]:
+    def _take(self) -> tuple[list[Waiting], bool]:
         """Take what waits, up to a group's size, without waiting for more.
 
         Nothing at all comes back in a quiet moment, or at the end.
         """
-        group: list[_Waiting] = []
+        group: list[Waiting] = []
         count = 0
         try:
             taken = self._queue.get(timeout=QUIET_SECONDS)
@@ -187,24 +214,16 @@ class EventDoor:
             return group, False
         return group, True
 
-    def _write(self, group: Sequence[_Waiting]) -> None:
-        claims = [claim for waiting in group for claim in waiting.claims]
+    def _write(self, group: Sequence[Waiting]) -> None:
         try:
-            wrong = record_group(self._catalog, self._recorder, claims, clock.now())
-        except BaseException as error:
-            for waiting in group:
-                waiting.answer.set_exception(error)
-            if not isinstance(error, FloeError):
-                raise
-        else:
-            _answer(group, wrong)
+            self._writer.write(group)
         finally:
             with self._lock:
-                self._waiting -= len(claims)
+                self._waiting -= sum(len(waiting.claims) for waiting in group)
             self._answered()
 
 
-def _answer(group: Iterable[_Waiting], wrong: Mapping[int, FloeError]) -> None:
+def _answer(group: Iterable[Waiting], wrong: Mapping[int, FloeError]) -> None:
     start = 0
     for waiting in group:
         end = start + len(waiting.claims)

@@ -5,24 +5,33 @@ only one at a time can run. Claims go over a socket as the reader made them, and
 them comes back. The writer ends when the reader does: its socket closes then, however that ended.
 """
 
+import gc
 import os
 import pickle
+import select
 import signal
 import socket
 import struct
-import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
-from floe.catalog import Catalog, open_catalog
+from floe.catalog import open_catalog
 from floe.catalog.recording import CatalogUnavailableError, EventClaim, UnstorableClaimError
 from floe.errors import FloeError
-from floe.events.ingest import DoorBusyError, DoorClosedError, EventDoor
+from floe.events.ingest import (
+    MOST_IN_GROUP,
+    QUIET_SECONDS,
+    DoorBusyError,
+    DoorClosedError,
+    GroupWriter,
+    Waiting,
+)
 
 LENGTH = struct.Struct("!I")
+MOST_AT_ONCE = 1 << 20
 # How an error travels: its place in this list, and its reason if it has one.
 ERRORS: tuple[Callable[[str], FloeError], ...] = (
     CatalogUnavailableError,
@@ -93,6 +102,8 @@ def _be_writer(url: str, line: socket.socket, others: Sequence[socket.socket]) -
         # Ctrl-C reaches it too, but only the reader knows when nobody waits any more.
         for stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(stop, signal.SIG_IGN)
+        # Whoever forked it may have put the collector off until its own start is over.
+        gc.enable()
         _serve(url, line)
         status = 0
     except BaseException:  # noqa: BLE001 - the process ends here, and says why
@@ -103,58 +114,81 @@ def _be_writer(url: str, line: socket.socket, others: Sequence[socket.socket]) -
 
 
 def _serve(url: str, line: socket.socket) -> None:
-    requests = line.makefile("rb")
-    if _read(requests) is None:
+    if len(line.recv(LENGTH.size, socket.MSG_WAITALL)) < LENGTH.size:
         return
-    catalog = open_catalog(url)
+    catalog, requests = open_catalog(url), _Requests(line)
+    writer = GroupWriter(catalog)
     try:
-        _Desk(catalog, line).serve(requests)
+        writer.start()
+        while (group := requests.take()) is not None:
+            _write(writer, group, line)
+            writer.rest(quiet=not group)
+        # Who waits for nothing any more may as well leave the search complete.
+        writer.rest(quiet=True)
     finally:
+        writer.close()
         catalog.close()
 
 
-def _read(source: IO[bytes]) -> bytes | None:
-    """Read a frame; None at the end. A frame that was cut off was never answered for."""
-    head = source.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (length,) = LENGTH.unpack(head)
-    packed = source.read(length)
-    return packed if len(packed) == length else None
+def _write(writer: GroupWriter, requests: Sequence[Request], line: socket.socket) -> None:
+    """Write what has come, a group at a time, and send back what became of each."""
+    start = 0
+    while start < len(requests):
+        end, count = start, 0
+        while end < len(requests) and count < MOST_IN_GROUP:
+            count += len(requests[end][1])
+            end += 1
+        outcomes: Outcomes = []
+        writer.write(
+            [Waiting(claims, _Ticket(number, outcomes)) for number, claims in requests[start:end]]
+        )
+        # Once the reader is gone nobody waits any more. What was written stays.
+        with suppress(OSError):
+            line.sendall(frame(outcomes))
+        start = end
 
 
-class _Desk:
-    """Hands in what comes over the line, and sends back what became of it."""
+class _Requests:
+    """What comes over the line."""
 
-    def __init__(self, catalog: Catalog, line: socket.socket) -> None:
+    def __init__(self, line: socket.socket) -> None:
         self._line = line
-        self._outcomes: Outcomes = []
-        self._sending = threading.Lock()
-        self._door = EventDoor(catalog, answered=self._send)
+        self._frames = Frames()
+        self._ready = select.poll()
+        self._ready.register(line, select.POLLIN)
 
-    def serve(self, requests: IO[bytes]) -> None:
-        try:
-            while (packed := _read(requests)) is not None:
-                number, claims = unpack(packed)
-                self._hand_in(claims, _Ticket(number, self._outcomes))
-        finally:
-            self._door.close()
+    def take(self) -> list[Request] | None:
+        """Take all that has come; nothing in a quiet moment, None at the end.
 
-    def _hand_in(self, claims: Sequence[EventClaim], ticket: "_Ticket") -> None:
-        try:
-            self._door.submit(claims, ticket)
-        except DoorBusyError as error:
-            ticket.set_exception(error)
-            self._send()
+        A request that was cut off in the middle was never answered.
+        """
+        if not self._ready.poll(QUIET_SECONDS * 1000):
+            return []
+        data = self._line.recv(MOST_AT_ONCE)
+        if not data:
+            return None
+        return [unpack(packed) for packed in self._frames.take(data)]
 
-    def _send(self) -> None:
-        with self._sending:
-            outcomes, self._outcomes[:] = list(self._outcomes), []
-            if not outcomes:
-                return
-            # Once the reader is gone nobody waits any more. What was written stays.
-            with suppress(OSError):
-                self._line.sendall(frame(outcomes))
+
+class Frames:
+    """Puts together what a socket hands out in pieces."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def take(self, data: bytes) -> list[bytes]:
+        """The frames that are whole by now."""
+        rest, taken, whole = self._rest, 0, []
+        rest += data
+        while len(rest) - taken >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(rest, taken)
+            start = taken + LENGTH.size
+            if len(rest) - start < length:
+                break
+            taken = start + length
+            whole.append(bytes(rest[start:taken]))
+        del rest[:taken]
+        return whole
 
 
 @dataclass(frozen=True)
