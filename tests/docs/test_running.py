@@ -21,7 +21,7 @@ from floe.spec.checks import AnyCheck
 from floe.spec.processes import Engine, Mapping, WriteMode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "running.md").read_text()
-LOOK, UPKEEP = ("versions", "read", "diff"), ("retract", "vacuum", "compact", "analyze")
+LOOK, UPKEEP = ("why", "versions", "read", "diff"), ("retract", "vacuum", "compact", "analyze")
 NAMES = ("run", "check", *LOOK, *UPKEEP, "spark")
 
 

@@ -32,6 +32,7 @@ from floe.cli import (
     vacuum,
     validate,
     versions,
+    why,
 )
 from floe.cli.output import err
 from floe.errors import FloeError
@@ -59,6 +60,7 @@ app.command(rich_help_panel=READ)(processes.processes)
 app.command(rich_help_panel=READ)(process.process)
 app.command(rich_help_panel=READ)(runs.runs)
 app.command(rich_help_panel=READ)(lineage.lineage)
+app.command(rich_help_panel=READ)(why.why)
 app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)
 app.command(rich_help_panel=JOBS)(register_process.register_process)
 app.add_typer(events.app, name="events", rich_help_panel=JOBS)

@@ -142,7 +142,11 @@ def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan
         inputs, missing = {}, []
         for alias, one in spec.inputs.items():
             tags = None if pinned is None else pinned.get(alias, [])
-            versions = _versions(session, workspace, one, day, tags)
+            versions = (
+                versions_for(session, workspace, one, day)
+                if tags is None
+                else _tagged(session, workspace, one, tags)
+            )
             if not versions and not one.optional:
                 missing.append(_lack(workspace, one, day))
             inputs[alias] = _planned(workspace, alias, one, versions)
@@ -194,12 +198,18 @@ def off_day(workspace: Workspace, process: str, day: date) -> str:
     return f"{day} ({day:%A}) is no business day of {name}, the calendar of '{process}'."
 
 
-def _versions(
-    session: "Session", workspace: Workspace, one: Input, day: date, tags: Sequence[str] | None
+def _tagged(
+    session: "Session", workspace: Workspace, one: Input, tags: Sequence[str]
 ) -> Sequence[DatasetVersion]:
     number = workspace.dataset_id(one.dataset, session)
-    if tags is not None:
-        return [get_version_of(session, number, tag) for tag in tags]
+    return [get_version_of(session, number, tag) for tag in tags]
+
+
+def versions_for(
+    session: "Session", workspace: Workspace, one: Input, day: date
+) -> Sequence[DatasetVersion]:
+    """Return what an input reads on a date: never a version of a later one."""
+    number = workspace.dataset_id(one.dataset, session)
     wanted = wanted_date(workspace, one, day)
     if wanted is not None:
         version = latest_ready(session, number, on=wanted)
@@ -231,16 +241,21 @@ def _lack(workspace: Workspace, one: Input, day: date) -> str:
 
 def whose(workspace: Workspace, dataset: str) -> str:
     """Say who has to make a dataset."""
-    processes = workspace.site.spec.processes.items()
-    writers = [
-        name
-        for name, process in processes
-        if any(output.dataset == dataset for output in process.outputs.values())
-    ]
+    writers = writers_of(workspace, dataset)
     if writers:
         return f"written by {' and '.join(writers)}"
     owner = workspace.dataset(dataset).owner
     return f"delivered by {owner.team}" if owner and owner.team else "delivered by others"
+
+
+def writers_of(workspace: Workspace, dataset: str) -> list[str]:
+    """Return the processes of the project that write a dataset."""
+    processes = workspace.site.spec.processes.items()
+    return [
+        name
+        for name, process in processes
+        if any(output.dataset == dataset for output in process.outputs.values())
+    ]
 
 
 def _date_of(session: "Session", workspace: Workspace, wish: Wish) -> date:

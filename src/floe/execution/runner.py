@@ -29,6 +29,7 @@ from floe.spec.identity import floe_process
 
 if TYPE_CHECKING:
     from floe.catalog.schemas import Column
+    from floe.catalog.tables import DatasetVersion
     from floe.execution.engines.contract import StepRecord
 from floe.execution.failures import ProcessFailedError, reason_of
 
@@ -169,6 +170,7 @@ class _Run:
             try:
                 made = self._made_before(plan)
                 skip = [*self._how.skip, *made]
+                # The end of this run speaks for all outputs, whichever run has made them.
                 return {**made, **attempt.run(cancellation, skip=skip)}
             except Exception as error:
                 again = is_worth_retrying(error) and self._attempts < retry.max_attempts
@@ -182,13 +184,8 @@ class _Run:
                 self._explained |= attempt.explained
 
     def _made_before(self, plan: RunPlan) -> dict[str, Made]:
-        """Return what an earlier attempt has published, or had announced and is finished now."""
-        if self._attempts == 1:
-            return {}
-        by_number = {
-            version.dataset_id: version
-            for version in finish_of_run(self._workspace, self._sparks, self._how.run_id)
-        }
+        """Return what this run or the one it resumes has published, or had announced."""
+        by_number = {version.dataset_id: version for version in self._versions_before()}
         found = {}
         for alias, output in plan.outputs.items():
             version = by_number.get(self._workspace.dataset_id(output.dataset))
@@ -200,6 +197,16 @@ class _Run:
                     version.size_bytes,
                     self._columns(version.schema_hash),
                 )
+        return found
+
+    def _versions_before(self) -> "list[DatasetVersion]":
+        found: list[DatasetVersion] = []
+        if self._how.resumes is not None:
+            with self._workspace.catalog.reading() as session:
+                made = list_of_run(session, self._how.resumes)
+            found += [version for version in made if version.state in (READY, SUPERSEDED)]
+        if self._attempts > 1:
+            found += finish_of_run(self._workspace, self._sparks, self._how.run_id)
         return found
 
     def _columns(self, schema_hash: str | None) -> "Sequence[Column]":
