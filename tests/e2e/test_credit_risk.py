@@ -162,6 +162,7 @@ def test_a_run_is_repeated_on_the_very_versions_that_it_read(night: Night) -> No
     assert night.read("credit.expected_loss", old) == night.read("credit.expected_loss", new)
 
 
+@pytest.mark.soak
 def test_the_same_night_runs_on_a_cluster(tmp_path: Path) -> None:
     night = copy_demo(tmp_path)
     with StandaloneCluster() as cluster:
