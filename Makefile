@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(PYTHON) tools/setup.py
 
-.PHONY: help setup demo test check bench soak clean lock format
+.PHONY: help setup demo test check coverage bench soak clean lock format
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ demo: setup ## run a night of the demo project on embedded Spark, and show what 
 
 test: setup ## one pass of everything: format, lint, types, import contracts, all tests
 	@$(BIN)/python -m tools.check
+	@$(BIN)/pytest -q
+
+coverage: setup ## all tests once more, and the lines that they never reach
 	@$(BIN)/pytest --cov --cov-report=term:skip-covered -q
 
 check: setup ## the quick half of test: format, lint, types, import contracts, unit tests
