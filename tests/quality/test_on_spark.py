@@ -1,7 +1,7 @@
 """What is planned does on a real Spark what it says."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +44,7 @@ def lake(spark: "SparkSession") -> Iterator["SparkSession"]:
 def measure(spark: "SparkSession", *checks: AnyCheck) -> list[Verdict]:
     """The verdicts on these checks, without that on the contract."""
     audit = plan_audit(checks, POSITIONS, view="positions", references=REFERENCES)
-    (row,) = spark.sql(audit.statement).collect()
-    measured: Mapping[str, Any] = row.asDict()
+    measured = audit.read(row.asDict() for row in spark.sql(audit.statement).collect())
     assert measured[audit.row_count] == 5
     return judge(audit, measured, history=[5], day_end=DAY_END)[1:]
 
@@ -160,8 +159,8 @@ def test_text_reaches_spark_as_it_is(lake: "SparkSession", text: str) -> None:
     lake.createDataFrame([(text,)], ["product"]).createOrReplaceTempView("texts")
     accepted = check(kind="accepted_values", column="product", values=[text])
     audit = plan_audit([accepted], (), view="texts", references={})
-    (row,) = lake.sql(audit.statement).collect()
-    (found,) = judge(audit, row.asDict(), history=[], day_end=DAY_END)
+    rows = lake.sql(audit.statement).collect()
+    (found,) = judge(audit, audit.read(row.asDict() for row in rows), history=[], day_end=DAY_END)
     assert found.status == "PASS"
 
 
@@ -211,8 +210,9 @@ def test_what_the_statistics_of_files_leave_out_changes_no_verdict(
         audit = plan_audit(
             checks, POSITIONS, view="stored", references=REFERENCES, statistics=statistics
         )
-        (row,) = lake.sql(audit.statement).collect()
-        found.append(judge(audit, row.asDict(), history=[5], day_end=DAY_END))
+        rows = lake.sql(audit.statement).collect()
+        measured = audit.read(row.asDict() for row in rows)
+        found.append(judge(audit, measured, history=[5], day_end=DAY_END))
     assert found[0] == found[1]
     assert {verdict.status for verdict in found[1][1:]} == {"FAIL"}
 
@@ -230,6 +230,7 @@ def test_what_statistics_can_prove_is_known_without_reading_a_row(
     ]
     optional = [column.model_copy(update={"nullable": True}) for column in POSITIONS]
     audit = plan_audit(checks, optional, view="stored", references={}, statistics=True)
-    (row,) = lake.sql(audit.statement).collect()
-    verdicts = judge(audit, row.asDict(), history=[5], day_end=DAY_END)
+    rows = lake.sql(audit.statement).collect()
+    measured = audit.read(row.asDict() for row in rows)
+    verdicts = judge(audit, measured, history=[5], day_end=DAY_END)
     assert [verdict.status for verdict in verdicts] == ["PASS"] * 3

@@ -5,6 +5,7 @@ Pure: the statement is text, whoever speaks Spark runs it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from floe.quality.columns import ColumnLike, Columns
 from floe.quality.errors import UnusableCheckError, WrongPartError
@@ -43,13 +44,22 @@ class Contract:
 
 @dataclass(frozen=True)
 class Audit:
-    """One statement whose only row has a column for every measure: m0, m1, …"""
+    """One statement with a column for every measure: m0, m1, … Each scan answers with a row."""
 
     statement: str
     row_count: str
     """The measure of all rows."""
     planned: tuple[Planned, ...]
     contract: Contract | None
+
+    def read(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Put the rows together: a measure is in the row of its scan, and null in the others."""
+        measured: dict[str, Any] = {}
+        for row in rows:
+            for name, value in row.items():
+                if value is not None or name not in measured:
+                    measured[name] = value
+        return measured
 
 
 def plan_audit(
@@ -123,15 +133,16 @@ class _Plan:
         return self.view, f"\n{condition.text}\n"
 
     def statement(self) -> str:
-        queries = [
-            select(
-                ", ".join(f"{what} AS {name}" for what, name in scan.items()),
-                *self._from(source),
-            )
+        names = [name for scan in self._scans.values() for name in scan.values()]
+        # Below each other, and not side by side: to join them would cost more than to count.
+        return "\nUNION ALL ".join(
+            select(self._measures(scan, names), *self._from(source))
             for source, scan in self._scans.items()
-        ]
-        tables = [f"({query}) AS s{number}" for number, query in enumerate(queries)]
-        return select("*", "\nCROSS JOIN ".join(tables))
+        )
+
+    def _measures(self, scan: Mapping[str, str], names: Iterable[str]) -> str:
+        own = {name: what for what, name in scan.items()}
+        return ", ".join(f"{own.get(name, 'NULL')} AS {name}" for name in names)
 
     def _from(self, source: str) -> tuple[str, ...]:
         conditions = self._provable.get(source)

@@ -70,8 +70,7 @@ def audit_version(
         statistics=isinstance(form, KeepsStatistics) and form.keeps_statistics,
     )
     asked = query(spark, audit.statement, frames=frames)
-    (row,) = asked.collect()
-    measured = row.asDict()
+    measured = audit.read(row.asDict() for row in asked.collect())
     verdicts = judge(
         audit,
         measured,
