@@ -146,6 +146,7 @@ def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path
                 answered.update(sender.committed)
             victim.start()
     assert answered
+    assert not any("Traceback" in (api.folder / "api.log").read_text() for api in apis)
     found = counted(database)
     doubled = ("runs twice", "versions of a run twice", "gaps", "ready twice")
     assert {name: found[name] for name in doubled} == dict.fromkeys(doubled, 0)

@@ -164,7 +164,11 @@ class _Requests:
         """
         if not self._ready.poll(QUIET_SECONDS * 1000):
             return []
-        data = self._line.recv(MOST_AT_ONCE)
+        try:
+            data = self._line.recv(MOST_AT_ONCE)
+        except ConnectionResetError:
+            # The reader was killed, with answers on their way to it.
+            return None
         if not data:
             return None
         return [unpack(packed) for packed in self._frames.take(data)]
