@@ -130,6 +130,9 @@ def test_floe_killed_between_two_steps_of_a_publish(shop: Workshop, point: str) 
         # What was announced was whole: it is finished, not done again.
         expected = 1 if POINTS.index(point) >= POINTS.index("announced") else 2
         assert len(states) == expected
+    # Whichever run had to tell it: where the version comes from is known.
+    told = floe_here(shop, "lineage", "risk.totals", "--columns", "--json").output
+    assert "raw.trades" in told
 
 
 def test_the_next_start_repairs_before_it_runs(shop: Workshop) -> None:

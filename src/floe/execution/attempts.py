@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,10 @@ class Made:
     size: int | None
     columns: Sequence[Column]
     measures: Mapping[str, Any] = field(default_factory=dict)
+
+    def unknown(self) -> "Made":
+        """The same, when nothing is known of its columns."""
+        return replace(self, columns=())
 
 
 class Attempt:

@@ -18,7 +18,8 @@ from floe.catalog.runs import (
 from floe.catalog.versions import READY, SUPERSEDED, list_of_run
 from floe.errors import FloeError
 from floe.execution.holders import is_dead
-from floe.execution.planning import Wish
+from floe.execution.outputs import made_by_other, report_outputs
+from floe.execution.planning import Wish, plan_run
 from floe.execution.reporting import Failure, ReportedInput, ReportedOutput, Reporter, RunFacts
 from floe.execution.sparks import Sparks
 from floe.execution.versions.repair import Repaired, repair_versions
@@ -80,18 +81,10 @@ def remainder_of(workspace: Workspace, run_id: str) -> Remainder | None:
         return None
     if run.status == STARTED:
         raise StillRunningError(run_id)
-    noted = _facet(run)
-    wish = Wish(
-        process.name,
-        run.business_date,
-        noted.get("partition"),
-        {name: str(value) for name, value in noted.get("params", {}).items()},
-        as_run=run_id,
-    )
     spec = workspace.site.spec.processes.get(process.name)
     outputs = {} if spec is None else spec.outputs
     skip = [alias for alias, output in outputs.items() if output.dataset in made]
-    return Remainder(wish, run_id, skip)
+    return Remainder(_wish_of(run, process.name), run_id, skip)
 
 
 @dataclass(frozen=True)
@@ -156,10 +149,32 @@ def _bury(workspace: Workspace, run_id: str) -> None:
     facts = RunFacts(run_id, name, run.business_date, noted, run.parent_run_uuid, inputs)
     reporter = Reporter(workspace)
     if all(output.dataset in made for output in spec.outputs.values()):
-        outputs = [ReportedOutput(dataset, tag) for dataset, tag in made.items()]
-        reporter.completed(facts, outputs)
+        reporter.completed(facts, _outputs(workspace, _wish_of(run, name), made))
     else:
         reporter.failed(facts, Failure(KILLED))
+
+
+def _outputs(workspace: Workspace, wish: Wish, made: Mapping[str, str]) -> list[ReportedOutput]:
+    """Return what is told of the outputs of a run that could not tell it."""
+    assert wish.as_run is not None
+    try:
+        plan = plan_run(workspace, wish)
+    except FloeError:
+        # The project has changed since: that the versions are there is all that is known.
+        return [ReportedOutput(dataset, tag) for dataset, tag in made.items()]
+    return report_outputs(workspace, plan, made_by_other(workspace, plan, wish.as_run), {})
+
+
+def _wish_of(run: "ProcessRun", process: str) -> Wish:
+    """What a run was to do: with the same parameters, and reading the very same versions."""
+    noted = _facet(run)
+    return Wish(
+        process,
+        run.business_date,
+        noted.get("partition"),
+        {name: str(value) for name, value in noted.get("params", {}).items()},
+        as_run=run.run_uuid,
+    )
 
 
 def _made(session: "Session", run_id: str) -> dict[str, str]:

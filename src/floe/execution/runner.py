@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from floe import clock
 from floe.catalog.datasets import get_dataset
 from floe.catalog.runs import SUCCESS, find_run, note_run, record_steps
-from floe.catalog.schemas import list_columns
 from floe.catalog.versions import READY, SUPERSEDED, list_of_run
 from floe.errors import FloeError
 from floe.execution.attempts import Attempt, Made
 from floe.execution.cancelling import Cancellation, CancelledError
 from floe.execution.holders import new_holder
-from floe.execution.lineage import trace_outputs
 from floe.execution.logs import Listener, RunLog, run_log_path
+from floe.execution.outputs import made_by_other, made_of, report_outputs
 from floe.execution.planning import RunPlan, Wish, plan_run
-from floe.execution.reporting import Failure, ReportedInput, ReportedOutput, Reporter, RunFacts
+from floe.execution.reporting import Failure, ReportedInput, Reporter, RunFacts
 from floe.execution.retrying import delay_before, is_worth_retrying
 from floe.execution.sparks import Sparks
 from floe.execution.versions.repair import finish_of_run
@@ -28,8 +27,6 @@ from floe.execution.workspace import Workspace
 from floe.spec.identity import floe_process
 
 if TYPE_CHECKING:
-    from floe.catalog.schemas import Column
-    from floe.catalog.tables import DatasetVersion
     from floe.execution.engines.contract import StepRecord
 from floe.execution.failures import ProcessFailedError, reason_of
 
@@ -185,33 +182,13 @@ class _Run:
 
     def _made_before(self, plan: RunPlan) -> dict[str, Made]:
         """Return what this run or the one it resumes has published, or had announced."""
-        by_number = {version.dataset_id: version for version in self._versions_before()}
-        found = {}
-        for alias, output in plan.outputs.items():
-            version = by_number.get(self._workspace.dataset_id(output.dataset))
-            if version is not None:
-                found[alias] = Made(
-                    output.dataset,
-                    version.version_tag,
-                    version.row_count,
-                    version.size_bytes,
-                    self._columns(version.schema_hash),
-                )
-        return found
-
-    def _versions_before(self) -> "list[DatasetVersion]":
-        found: list[DatasetVersion] = []
+        found: dict[str, Made] = {}
         if self._how.resumes is not None:
-            with self._workspace.catalog.reading() as session:
-                made = list_of_run(session, self._how.resumes)
-            found += [version for version in made if version.state in (READY, SUPERSEDED)]
+            found |= made_by_other(self._workspace, plan, self._how.resumes)
         if self._attempts > 1:
-            found += finish_of_run(self._workspace, self._sparks, self._how.run_id)
+            versions = finish_of_run(self._workspace, self._sparks, self._how.run_id)
+            found |= made_of(self._workspace, plan, versions)
         return found
-
-    def _columns(self, schema_hash: str | None) -> "Sequence[Column]":
-        with self._workspace.catalog.reading() as session:
-            return list_columns(session, schema_hash)
 
     def _facts(self, plan: RunPlan) -> RunFacts:
         inputs = [
@@ -265,17 +242,7 @@ class _Run:
     def _complete(
         self, plan: RunPlan, facts: RunFacts, made: Mapping[str, Made], result: RunResult
     ) -> None:
-        columns: Mapping[str, Sequence[Column]] = {
-            alias: one.columns for alias, one in made.items()
-        }
-        explained = {alias: self._explained[alias] for alias in made if alias in self._explained}
-        lineage = trace_outputs(self._workspace, plan, columns, explained)
-        outputs = [
-            ReportedOutput(
-                one.dataset, one.tag, one.rows, one.size, one.columns, lineage.get(alias)
-            )
-            for alias, one in made.items()
-        ]
+        outputs = report_outputs(self._workspace, plan, made, self._explained)
         counted = {
             "rowsIn": sum(one.rows or 0 for one in plan.inputs.values()),
             "rowsOut": sum(one.rows or 0 for one in made.values()),
