@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from floe import clock
+from floe.cli.api import TOKEN_FILE
 
 if TYPE_CHECKING:
     from floe.catalog import Catalog
@@ -29,6 +30,6 @@ def _token(paths: "ProjectPaths") -> str:
     if given := os.environ.get("FLOE_API_TOKEN", "").strip():
         return given
     try:
-        return (paths.state_dir / "token").read_text(encoding="ascii").strip()
+        return (paths.state_dir / TOKEN_FILE).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""

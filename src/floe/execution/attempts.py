@@ -1,7 +1,7 @@
 """One attempt at a run: a session of its own, the leases of its outputs, and all or nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from floe.execution.outages import patiently
 from floe.execution.planning import RunPlan
 from floe.execution.shapes import shape_of
 from floe.execution.spark.explaining import explain
+from floe.execution.spark.session import interrupt
 from floe.execution.sparks import Sparks
 from floe.execution.versions.adopting import adopt_draft
 from floe.execution.versions.audits import broken_contract
@@ -84,7 +85,7 @@ class Attempt:
             spark = stack.enter_context(
                 self._sparks.session(conf=spec.spark_conf, profile=spec.compute)
             )
-            cancellation.on_cancel(lambda: _interrupt(spark))
+            cancellation.on_cancel(partial(interrupt, spark))
             drafts = self._reserve(stack, aliases)
             with self._cleaned_up(spark, drafts, cancellation):
                 self._compute(spark, drafts, cancellation)
@@ -226,12 +227,6 @@ class Attempt:
                 # What Spark or a command says of its end is not the reason of it.
                 raise cancellation.error from error
             raise
-
-
-def _interrupt(spark: "SparkSession") -> None:
-    # A session that is closed, or whose server is gone, has nothing left to interrupt.
-    with suppress(Exception):
-        spark.interruptAll()
 
 
 def _count_steps(steps: Sequence[StepRecord]) -> None:

@@ -1,6 +1,7 @@
 """Clients of a Spark Connect server as pyspark makes them, and how they are let go."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from floe.execution.spark.processes import start_of
@@ -33,10 +34,21 @@ def create_client(url: str, pid: int | None = None) -> "ConnectSession":
     return session
 
 
+@contextmanager
+def server_may_be_gone() -> Iterator[None]:
+    """Pass over that a session cannot be told something: it is closed, or its server is gone."""
+    from grpc import RpcError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    # A channel that is closed says so with a ValueError.
+    with suppress(PySparkException, RpcError, ValueError):
+        yield
+
+
 def close_session(session: "ConnectSession") -> None:
     """Close a session. That of a server which is gone is closed as well, at once."""
     session.client.set_retry_policies([])
-    with suppress(Exception):
+    with server_may_be_gone():
         session.client.release_session()
     # Done above: pyspark would wait for a dead server, and complain.
     session.release_session_on_close = False
@@ -56,9 +68,9 @@ def open_lake(url: str, lake: str) -> None:
 def _use_up_numbers(client: "ConnectSession") -> None:
     """Let the numbers that the server gives to WITH clauses start beyond those of any one query.
 
-    Spark numbers the clauses of a query anew from 0 before it runs it. Where clauses are nested,
-    as in views that stand on views, it takes an old number below that for a new one, and fails
-    with "key not found". Old numbers are that low only on a server that has just been started.
+    A server that has just been started fails with "key not found" where clauses are nested, as in
+    views that stand on views; one that has run for a while never did. As far as the trace tells,
+    Spark numbers the clauses of a query anew from 0 and takes an old number for a new one.
     """
     named = ", ".join(f"n{number} AS (SELECT 1)" for number in range(NUMBERS))
     # To ask for the columns is enough: nothing has to run.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from floe.execution.site import Site
-from floe.execution.spark.clients import close_session, create_client
+from floe.execution.spark.clients import close_session, create_client, server_may_be_gone
 from floe.execution.spark.errors import SparkLostError, SparkRefusedError
 from floe.execution.spark.faults import is_lost, is_passing, is_refused
 from floe.execution.spark.server import Server, ensure_server
@@ -35,8 +35,12 @@ def open_session(
 
 
 def interrupt(session: "ConnectSession") -> None:
-    """End all that runs in a session, from any thread. The session can be used further."""
-    session.interruptAll()
+    """End all that runs in a session, from any thread. The session can be used further.
+
+    In one that is closed, or whose server is gone, nothing runs.
+    """
+    with server_may_be_gone():
+        session.interruptAll()
 
 
 def _open(site: Site, server: Server, conf: Mapping[str, str]) -> "ConnectSession":
