@@ -2,10 +2,9 @@
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,13 +73,20 @@ class TestOnAServer:
     def test_a_query_under_way_is_interrupted_and_the_session_stays(
         self, spark: "SparkSession"
     ) -> None:
+        # Spark forgets to end the tasks of a query that is interrupted before they have begun.
+        under_way = Event()
+
+        def watch(stages: Iterable[object] | None, *_: object, **__: object) -> None:
+            if stages:
+                under_way.set()
+
+        spark.registerProgressHandler(watch)  # type: ignore[arg-type]
         failed: list[Exception] = []
         count = "SELECT count(*) FROM range(100000000000) WHERE id % 7 = rand()"
         thread = Thread(target=lambda: _collect(spark, count, failed.append))
         thread.start()
-        while not failed and thread.is_alive():
-            time.sleep(0.5)
-            interrupt(spark)
+        assert under_way.wait(60)
+        interrupt(spark)
         thread.join()
         assert "OPERATION_CANCELED" in str(failed[0])
         assert not is_lost(failed[0])
