@@ -1,0 +1,70 @@
+"""What every builder stands on: the project on its platform, and where its keys stand."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from floe.errors import FloeError
+from floe.execution.site import Site
+from floe.settings import ProjectPaths, find_project
+from floe.spec import load_platform
+from floe.spec.compiler import compile_project, find_stale, load_compiled, write_compiled
+from floe.spec.document import Located
+from floe.spec.findings import Finding, KeyPath, SpecError, key_text
+
+PRODUCTION = "production"
+
+
+class StaleProjectError(FloeError):
+    """The compiled file is not what the sources say, and production takes no surprises."""
+
+    def __init__(self, path: Path, because: str) -> None:
+        super().__init__(f"{path} {because}. Run: floe compile.")
+
+
+@dataclass(frozen=True)
+class Loading:
+    """A project that is being turned into definitions."""
+
+    site: Site
+    document: Located
+
+    def finding(self, path: KeyPath, message: str, hint: str = "") -> Finding:
+        """Say what is wrong at a key, with the file and line where it stands."""
+        place = self.document.place(path)
+        return Finding(place.file, place.line, key_text(path), message, hint)
+
+    def refusal(self, path: KeyPath, message: str, hint: str = "") -> SpecError:
+        """Return the error that stops the load, for a mistake at one key."""
+        return SpecError([self.finding(path, message, hint)])
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Loading:
+    """Load a project from its compiled file.
+
+    The path is that of the file or of the project's folder; without one the project is found as
+    commands find it. A file that is missing or stale is compiled anew, except in production.
+    """
+    environ = dict(os.environ if environ is None else environ)
+    paths = _paths(path, environ)
+    platform = load_platform(paths, environ)
+    _refresh(paths, platform.environment, environ)
+    loaded = load_compiled(paths.compiled, environ, paths.root)
+    return Loading(Site(paths, loaded.spec, platform, environ), loaded.document)
+
+
+def _paths(path: Path | None, environ: Mapping[str, str]) -> ProjectPaths:
+    if path is not None and path.suffix == ".json":
+        return ProjectPaths(path.resolve().parent.parent)
+    return find_project(path, environ)
+
+
+def _refresh(paths: ProjectPaths, environment: str, environ: Mapping[str, str]) -> None:
+    stale = find_stale(paths, environ)
+    if not stale.is_stale:
+        return
+    if environment == PRODUCTION:
+        because = "does not exist" if stale.missing else f"is older than {stale.sources[0]}"
+        raise StaleProjectError(paths.compiled, because)
+    write_compiled(paths, compile_project(paths, environ))
