@@ -1,3 +1,19 @@
 """floe: a dataset-first data platform that takes old jobs along."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from floe.orchestration import FloeDefinitions
+
+__all__ = ["FloeDefinitions", "__version__"]
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Dagster takes a second to import: only whoever asks for it pays.
+    if name == "FloeDefinitions":
+        from floe.orchestration import FloeDefinitions
+
+        return FloeDefinitions
+    raise AttributeError(f"module 'floe' has no attribute '{name}'")

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from floe.errors import FloeError
@@ -10,8 +11,9 @@ from floe.execution.site import Site
 from floe.settings import ProjectPaths, find_project
 from floe.spec import load_platform
 from floe.spec.compiler import compile_project, find_stale, load_compiled, write_compiled
-from floe.spec.document import Located
-from floe.spec.findings import Finding, KeyPath, SpecError, key_text
+from floe.spec.document import Located, locate
+from floe.spec.findings import Finding, KeyPath, Problem, SpecError
+from floe.spec.loader import read_project
 
 PRODUCTION = "production"
 
@@ -30,14 +32,28 @@ class Loading:
     site: Site
     document: Located
 
-    def finding(self, path: KeyPath, message: str, hint: str = "") -> Finding:
-        """Say what is wrong at a key, with the file and line where it stands."""
-        place = self.document.place(path)
-        return Finding(place.file, place.line, key_text(path), message, hint)
+    def finding(
+        self, path: KeyPath, message: str, hint: str = "", *, at_key: bool = False
+    ) -> Finding:
+        """Say what is wrong at a key, with the file and line where it stands.
 
-    def refusal(self, path: KeyPath, message: str, hint: str = "") -> SpecError:
+        With `at_key` the key itself is wrong, such as a pattern, rather than its value.
+        """
+        return locate(self._written, Problem(path, message, hint, at_key=at_key))
+
+    def refusal(
+        self, path: KeyPath, message: str, hint: str = "", *, at_key: bool = False
+    ) -> SpecError:
         """Return the error that stops the load, for a mistake at one key."""
-        return SpecError([self.finding(path, message, hint)])
+        return SpecError([self.finding(path, message, hint, at_key=at_key)])
+
+    @cached_property
+    def _written(self) -> Located:
+        """The sources, which know more lines than the compiled file; read when one is asked for."""
+        if not self.site.paths.floe_yaml.is_file():
+            return self.document
+        written = read_project(self.site.paths)
+        return written if written.is_readable else self.document
 
 
 def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Loading:
@@ -61,6 +77,8 @@ def _paths(path: Path | None, environ: Mapping[str, str]) -> ProjectPaths:
 
 
 def _refresh(paths: ProjectPaths, environment: str, environ: Mapping[str, str]) -> None:
+    if paths.compiled.is_file() and not paths.floe_yaml.is_file():
+        return  # deployed without its sources: there is nothing it could be older than
     stale = find_stale(paths, environ)
     if not stale.is_stale:
         return

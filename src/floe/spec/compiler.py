@@ -104,7 +104,7 @@ def load_compiled(
     root = path.resolve().parent.parent if root is None else root
     document = _CompiledDocument.of(read_compiled(path))
     spec = spec_of(document, root, os.environ if environ is None else environ)
-    return LoadedProject(ProjectPaths(root), spec)
+    return LoadedProject(ProjectPaths(root), spec, document)
 
 
 def read_compiled(path: Path) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class LoadedProject:
 
     paths: ProjectPaths
     spec: ProjectSpec
+    document: Located
+    """What it was read from: it knows the file and line of every key."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def load_project(paths: ProjectPaths, environ: Environ | None = None) -> LoadedP
     if not document.is_readable:
         raise SpecError(document.findings)
     spec = spec_of(document, paths.root, _environ(environ), document.findings)
-    return LoadedProject(paths, spec)
+    return LoadedProject(paths, spec, document)
 
 
 def load_platform(paths: ProjectPaths, environ: Environ | None = None) -> PlatformSpec:
