@@ -145,3 +145,63 @@ def test_one_concern_is_decided_on_once() -> None:
     ]
     assert len(concerns) == 2
     assert len(decide_all(concerns, spec.processes, told)) == 1
+
+
+class Known:
+    """For which later dates something is READY or has run, as a test tells it."""
+
+    def __init__(self, ready: Mapping[str, set[date]], ran: Iterable[date] = ()) -> None:
+        self._ready, self._ran = ready, set(ran)
+
+    def dates_ready(self, datasets: Iterable[str], after: date) -> Mapping[str, set[date]]:
+        return {
+            name: {day for day in self._ready.get(name, set()) if day > after} for name in datasets
+        }
+
+    def dates_run(self, processes: Iterable[str], after: date) -> Mapping[str, set[date]]:
+        return dict.fromkeys(processes, self._ran)
+
+
+def test_dates_that_waited_for_any_version_up_to_them_are_concerned_by_the_first() -> None:
+    spec = project(a="in.a", ref={"dataset": "in.ref", "mapping": "latest"})
+    subscriptions = Subscriptions(spec)
+    known = Known({"in.a": {WEDNESDAY, FRIDAY}})
+    found = subscriptions.overdue("in.ref", TUESDAY, known)
+    assert [one.business_date for one in found] == [WEDNESDAY, FRIDAY]
+
+
+def test_a_date_that_has_run_is_not_repeated_for_an_older_version() -> None:
+    spec = project(a="in.a", ref={"dataset": "in.ref", "mapping": "latest"})
+    known = Known({"in.a": {TUESDAY, WEDNESDAY, FRIDAY}}, ran=[WEDNESDAY])
+    found = Subscriptions(spec).overdue("in.ref", TUESDAY, known)
+    assert [one.business_date for one in found] == [FRIDAY]
+
+
+def test_who_reads_the_day_before_waits_for_the_date_after_it() -> None:
+    spec = project(
+        a={"dataset": "in.a", "mapping": "previous_day"},
+        ref={"dataset": "in.ref", "mapping": "latest"},
+    )
+    found = Subscriptions(spec).overdue("in.ref", TUESDAY, Known({"in.a": {TUESDAY}}))
+    assert [one.business_date for one in found] == [WEDNESDAY]
+
+
+def test_what_is_no_reason_to_repeat_a_process_may_be_what_it_waits_for() -> None:
+    spec = project(a="in.a", b={"dataset": "in.b", "triggers": False})
+    found = list(Subscriptions(spec).concerned("in.b", TUESDAY))
+    assert [one.business_date for one in found] == [TUESDAY]
+    told = Told({"in.a": ["2026-09-01.1"], "in.b": ["2026-09-01.1"]})
+    assert isinstance(decide("make", spec.processes["make"], TUESDAY, told), Ready)
+
+
+def test_versions_that_hold_again_start_a_process_again_under_another_key() -> None:
+    spec = project(a="in.a")
+    first, second = {"a": ("2026-09-01.1",)}, {"a": ("2026-09-01.2",)}
+    before = decide("make", spec.processes["make"], TUESDAY, Told({"in.a": first["a"]}))
+    # The second version was read, and then taken back.
+    after = decide(
+        "make", spec.processes["make"], TUESDAY, Told({"in.a": first["a"]}, [second, first])
+    )
+    assert isinstance(before, Ready)
+    assert isinstance(after, Ready)
+    assert after.run_key != before.run_key

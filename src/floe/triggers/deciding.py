@@ -25,7 +25,7 @@ class State(Protocol):
         """The tags of what an input would read now; none when nothing is READY."""
 
     def consumed(self, process: str, business_date: date) -> Iterable[Reads]:
-        """What runs of the process for this date have read, those that failed left out."""
+        """What runs of the process for this date have read, the newest first, failed ones not."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,15 @@ class Ready:
     process: str
     business_date: date
     reads: Reads
+    again: int = 0
+    """How often these versions were read before others came that were taken back since."""
 
     @property
     def run_key(self) -> str:
         """The same for the same versions, whoever asks and however often."""
         read = [f"{alias}={','.join(tags)}" for alias, tags in sorted(self.reads.items())]
-        told = "\n".join((self.process, self.business_date.isoformat(), *read))
+        again = [f"again {self.again}"] if self.again else []
+        told = "\n".join((self.process, self.business_date.isoformat(), *read, *again))
         digest = hashlib.sha256(told.encode()).hexdigest()[:16]
         return f"{self.process}/{self.business_date}/{digest}"
 
@@ -86,10 +89,14 @@ def decide(process: str, spec: ProcessSpec, business_date: date, state: State) -
         return Waits(process, business_date, lacks)
     # What does not start a process is no reason to start it again.
     counts = {alias: reads[alias] for alias, one in spec.inputs.items() if one.triggers}
-    for before in state.consumed(process, business_date):
-        if all(tuple(before.get(alias, ())) == tags for alias, tags in counts.items()):
-            return Done(process, business_date, reads)
-    return Ready(process, business_date, counts)
+    same = [
+        all(tuple(before.get(alias, ())) == tags for alias, tags in counts.items())
+        for before in state.consumed(process, business_date)
+    ]
+    # What was made last counts: of what an older run made, readers see nothing any more.
+    if same and same[0]:
+        return Done(process, business_date, reads)
+    return Ready(process, business_date, counts, again=sum(same))
 
 
 def decide_all(
