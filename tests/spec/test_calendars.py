@@ -102,3 +102,11 @@ def test_calendar_without_business_says_so() -> None:
     declared = {"never": CalendarSpec(weekend=week)}
     with pytest.raises(NoBusinessDayError, match="'never' has no business day"):
         get_calendar("never", declared).next_business_day(date(2026, 9, 1))
+
+
+def test_holidays_of_a_year_fall_on_no_weekend() -> None:
+    spec = CalendarSpec(base=("TARGET",), add=(date(2026, 9, 2), date(2026, 9, 5)))
+    found = get_calendar("ours", {"ours": spec}).holidays(2026)
+    assert date(2026, 12, 25) in found
+    assert date(2026, 9, 2) in found
+    assert not any(day.weekday() >= 5 for day in found)

@@ -7,13 +7,14 @@ from pathlib import Path
 from dagster import Definitions
 
 from floe.orchestration.loading import Loading, load
+from floe.orchestration.partitions import build_partitions
 from floe.orchestration.parts import Parts
 
 Builder = Callable[[Loading, Parts], Parts]
 
 # In the order in which they stand on each other: assets, then what applies to them, then jobs,
 # then what starts jobs.
-BUILDERS: tuple[Builder, ...] = ()
+BUILDERS: tuple[Builder, ...] = (build_partitions,)
 
 
 class FloeDefinitions:

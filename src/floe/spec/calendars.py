@@ -75,6 +75,12 @@ class Calendar:
             return False
         return not any(day in _holidays(code, day.year) for code in self.codes)
 
+    def holidays(self, year: int) -> frozenset[date]:
+        """Return the days of a year without business that fall on no weekend."""
+        days = {day for code in self.codes for day in _holidays(code, year)}
+        days |= {day for day in self.add if day.year == year}
+        return frozenset(day for day in days - self.remove if day.weekday() not in self.weekend)
+
     def previous_business_day(self, day: date) -> date:
         """Return the last business day before a day."""
         return self._step(day, -_ONE_DAY)
