@@ -1,0 +1,15 @@
+"""Notifications that go to the log."""
+
+import logging
+
+from floe.notify.messages import Message
+from floe.spec.platform import LogChannel
+
+_LOGGER = logging.getLogger("floe.notify")
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def deliver(channel: LogChannel, message: Message) -> None:
+    """Write the message to the log, as loud as the channel says."""
+    text = "\n".join(part for part in (message.headline, message.text) if part)
+    _LOGGER.log(_LEVELS[channel.level], "%s", text)
