@@ -14,8 +14,6 @@ OPTIONS = (
     "--no-emit-find-links",
     "--no-header",
     "--no-annotate",
-    # pip takes the extras of a pinned package from the pin alone when that names them too.
-    "--no-strip-extras",
     "--quiet",
     "--system-certs",
 )

@@ -84,7 +84,9 @@ def fetch_jars() -> None:
 
 
 def pip_install(*arguments: str) -> None:
-    pip("install", "--require-hashes", *arguments)
+    # The file names everything that is needed. Where pip works that out once more, it refuses
+    # packages that are pinned with an extra and asked for without it.
+    pip("install", "--require-hashes", "--no-deps", *arguments)
 
 
 def pip(*arguments: str) -> None:
