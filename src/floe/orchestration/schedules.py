@@ -1,0 +1,186 @@
+"""Schedules: jobs that start by the clock.
+
+What a tick asks for depends on what the job makes:
+
+- Without partitions: one run, whose business date is that of the tick in the schedule's zone.
+- `latest`: the newest key of time that exists at the tick, in the zone of the partitions. A
+  dimension without time beside it (a region) is run for each of its keys, and so is a job that has
+  only such; of keys that are added while the platform runs, the newest is the one added last.
+- `all`: every key that exists at the tick, each in a run of its own.
+
+Assets that are made by themselves (automation_condition) are left out of scheduled runs: what
+reacts to its inputs needs no clock, and two starters would make everything twice.
+
+In the night in which the clocks go forward, a tick in the hour that is skipped comes at its end;
+in the night in which they go back, a daily tick in the hour that is repeated comes once.
+"""
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from dagster import (
+    AssetKey,
+    DefaultScheduleStatus,
+    DynamicPartitionsDefinition,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
+    PartitionsDefinition,
+    RunRequest,
+    ScheduleDefinition,
+    ScheduleEvaluationContext,
+    SkipReason,
+    TimeWindowPartitionsDefinition,
+    partition_loading_context,
+)
+
+from floe.orchestration.jobs import assets_of, made_together, partitions_of
+from floe.orchestration.loading import Loading
+from floe.orchestration.parts import Parts
+from floe.orchestration.selection import Keys, name_of
+from floe.spec.findings import Finding, SpecError
+from floe.spec.identity import BUSINESS_DATE_TAG
+from floe.spec.orchestration import Schedule
+
+_LOG = logging.getLogger("floe")
+
+
+@dataclass(frozen=True)
+class Ticking:
+    """What a schedule needs to know when its time has come."""
+
+    zone: str
+    partitions: PartitionsDefinition[str] | None
+    everything: bool
+    """Whether all keys are wanted, or the newest alone."""
+    assets: tuple[AssetKey, ...] | None
+    """The assets to make; None: all of the job's."""
+
+    def evaluate(self, context: ScheduleEvaluationContext) -> list[RunRequest] | SkipReason:
+        """Say what to run at a tick. Each run has a key: a tick that is tried again adds none."""
+        tick = context.scheduled_execution_time.astimezone(UTC)
+        if self.partitions is None:
+            return [self._dated_run(tick)]
+        with partition_loading_context(tick, context.instance):
+            keys = _all_keys(self.partitions) if self.everything else _newest(self.partitions)
+        if not keys:
+            return SkipReason("No partition exists at this time.")
+        return [self._partition_run(tick, key) for key in keys]
+
+    def _dated_run(self, tick: datetime) -> RunRequest:
+        day = tick.astimezone(ZoneInfo(self.zone)).date().isoformat()
+        return RunRequest(
+            run_key=tick.isoformat(),
+            tags={BUSINESS_DATE_TAG: day},
+            asset_selection=self.assets,
+        )
+
+    def _partition_run(self, tick: datetime, key: str) -> RunRequest:
+        return RunRequest(
+            run_key=f"{tick.isoformat()} {key}",
+            partition_key=key,
+            asset_selection=self.assets,
+        )
+
+
+def _all_keys(partitions: PartitionsDefinition[str]) -> Sequence[str]:
+    return partitions.get_partition_keys()
+
+
+def _newest(partitions: PartitionsDefinition[str]) -> Sequence[str]:
+    if isinstance(partitions, TimeWindowPartitionsDefinition | DynamicPartitionsDefinition):
+        newest = partitions.get_last_partition_key()
+        return [] if newest is None else [newest]
+    if isinstance(partitions, MultiPartitionsDefinition):
+        return _newest_of_time(partitions)
+    return _all_keys(partitions)
+
+
+def _newest_of_time(partitions: MultiPartitionsDefinition) -> Sequence[str]:
+    keys: list[dict[str, str]] = [{}]
+    for dimension in partitions.partitions_defs:
+        is_time = isinstance(dimension.partitions_def, TimeWindowPartitionsDefinition)
+        own = (_newest if is_time else _all_keys)(dimension.partitions_def)
+        keys = [{**key, dimension.name: one} for key in keys for one in own]
+    return [MultiPartitionKey(key) for key in keys]
+
+
+def build(loading: Loading, parts: Parts) -> Parts:
+    """Add the schedules that floe.yaml declares."""
+    if findings := _check_names(loading):
+        raise SpecError(findings)
+    declared = loading.site.spec.orchestration.schedules
+    made = [_build_schedule(loading, parts, name, one) for name, one in declared.items()]
+    return replace(parts, schedules=(*parts.schedules, *made))
+
+
+def _check_names(loading: Loading) -> list[Finding]:
+    orchestration = loading.site.spec.orchestration
+    return [
+        loading.finding(
+            ("orchestration", "schedules", name),
+            "a sensor has the same name",
+            "Give one of them another: Dagster keeps both under one roof.",
+        )
+        for name in orchestration.schedules
+        if name in orchestration.sensors
+    ]
+
+
+def _build_schedule(
+    loading: Loading, parts: Parts, name: str, schedule: Schedule
+) -> ScheduleDefinition:
+    keys = assets_of(loading, parts, schedule.job)
+    automated = _automated(parts, keys)
+    left = keys - automated
+    said = _said_of(automated, left)
+    if said:
+        _LOG.warning("The schedule '%s' %s", name, said)
+    zone = schedule.timezone or loading.site.spec.timezone
+    ticking = Ticking(
+        zone=zone,
+        partitions=partitions_of(parts, left),
+        everything=schedule.partition_selector == "all",
+        assets=tuple(sorted(left)) if automated else None,
+    )
+    runs = schedule.enabled and not (automated and not left)
+    return ScheduleDefinition(
+        name=name,
+        job=parts.jobs[schedule.job],
+        cron_schedule=schedule.cron_schedule,
+        execution_timezone=zone,
+        default_status=DefaultScheduleStatus.RUNNING if runs else DefaultScheduleStatus.STOPPED,
+        execution_fn=ticking.evaluate if left or not keys else _nothing_left,
+        description=_described(schedule, said),
+    )
+
+
+def _automated(parts: Parts, keys: Keys) -> Keys:
+    """Return which assets are made by themselves, and those that cannot be made without them."""
+    by_themselves = {key for key in keys if parts.specs[key].automation_condition is not None}
+    together = made_together(parts)
+    return frozenset(one for key in by_themselves for one in together.get(key, {key}))
+
+
+def _nothing_left(_: ScheduleEvaluationContext) -> SkipReason:
+    return SkipReason("All assets of the job are made by themselves (automation_condition).")
+
+
+def _said_of(automated: Keys, left: Keys) -> str:
+    if not automated:
+        return ""
+    why = f"{_listed(automated)}: made by themselves (automation_condition)."
+    if left:
+        return f"leaves out {why}"
+    return f"is stopped, for it would leave out all of its assets, {why}"
+
+
+def _listed(keys: Collection[AssetKey]) -> str:
+    return ", ".join(sorted(name_of(key) for key in keys))
+
+
+def _described(schedule: Schedule, said: str) -> str | None:
+    sentence = f"{said[0].upper()}{said[1:]}" if said else ""
+    return " ".join(part for part in (schedule.description, sentence) if part) or None
