@@ -22,7 +22,8 @@ def load_function(site: Site, reference: str) -> Callable[..., Any]:
     try:
         module = load_module(site, module_name)
     except ModuleNotLoadedError as error:
-        raise FunctionNotLoadedError(reference, error.reason) from error
+        said = f"{error.reason}. {error.hint}".rstrip()
+        raise FunctionNotLoadedError(reference, said) from error
     found = getattr(module, name, None)
     if found is None:
         near = nearest(name, [known for known in vars(module) if not known.startswith("_")])

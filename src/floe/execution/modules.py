@@ -24,9 +24,10 @@ _roots: list[Path] = []
 class ModuleNotLoadedError(FloeError):
     """A module of the project cannot be imported."""
 
-    def __init__(self, module: str, reason: str) -> None:
+    def __init__(self, module: str, reason: str, hint: str = "") -> None:
         self.reason = reason
-        super().__init__(f"The module '{module}' cannot be loaded: {reason}")
+        self.hint = hint
+        super().__init__(f"The module '{module}' cannot be loaded: {reason}. {hint}".rstrip())
 
 
 def load_module(site: Site, module: str) -> ModuleType:
@@ -39,8 +40,8 @@ def load_module(site: Site, module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise ModuleNotLoadedError(module, _where(site.root, error)) from error
-        reason = f"there is no module '{error.name}' in {site.root} or on Python's path."
-        raise ModuleNotLoadedError(module, reason + _near(site.root, error.name)) from error
+        reason = f"there is no module '{error.name}' in {site.root} or on Python's path"
+        raise ModuleNotLoadedError(module, reason, _near(site.root, error.name)) from error
     except (Exception, SystemExit) as error:
         raise ModuleNotLoadedError(module, _where(site.root, error)) from error
 
@@ -54,14 +55,18 @@ def load_package(site: Site, module: str) -> list[ModuleType]:
     return [top, *(load_module(site, name) for name in sorted(_names_below(path, module)))]
 
 
-def _names_below(path: "Iterable[str]", module: str) -> "Iterator[str]":
-    for found in iter_modules(path, prefix=f"{module}."):
-        if found.name.endswith(".__main__"):
-            continue  # a script, which does its work when it is imported
-        yield found.name
-        if found.ispkg:
-            folders = [str(Path(one) / found.name.rpartition(".")[2]) for one in path]
-            yield from _names_below(folders, found.name)
+def _names_below(folders: "Iterable[str]", module: str) -> "Iterator[str]":
+    """Yield the modules of a package, at any depth; a folder needs no __init__.py for that."""
+    for entry in {entry.stem: entry for one in folders for entry in Path(one).iterdir()}.values():
+        name = f"{module}.{entry.stem}"
+        # A script does its work when it is imported, and the package itself is there already.
+        if not entry.stem.isidentifier() or entry.stem in ("__main__", "__init__", "__pycache__"):
+            continue
+        if entry.is_dir():
+            below = list(_names_below([str(entry)], name))
+            yield from [name, *below] if below or (entry / "__init__.py").is_file() else []
+        elif entry.suffix == ".py":
+            yield name
 
 
 def _settle(root: Path) -> None:
@@ -116,7 +121,7 @@ def _near(root: Path, module: str) -> str:
     folder = root.joinpath(*package.split(".")) if package else root
     prefix = f"{package}." if package else ""
     near = nearest(module, [found.name for found in iter_modules([str(folder)], prefix)])
-    return f" Did you mean '{near}'?" if near else ""
+    return f"Did you mean '{near}'?" if near else ""
 
 
 def _where(root: Path, error: BaseException) -> str:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from dagster import Definitions
 
+from floe.errors import FloeError
+from floe.orchestration.assets import build_assets
+from floe.orchestration.consistency import check_assets
 from floe.orchestration.loading import Loading, load
 from floe.orchestration.partitions import build_partitions
 from floe.orchestration.parts import Parts
@@ -14,7 +17,25 @@ Builder = Callable[[Loading, Parts], Parts]
 
 # In the order in which they stand on each other: assets, then what applies to them, then jobs,
 # then what starts jobs.
-BUILDERS: tuple[Builder, ...] = (build_partitions,)
+BUILDERS: tuple[Builder, ...] = (
+    build_partitions,
+    build_assets,
+    check_assets,
+)
+
+
+_under_way: set[Path] = set()
+"""The folders of the projects that are being loaded."""
+
+
+class NestedLoadError(FloeError):
+    """A module of a project loads the project that is loading it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the project is being loaded, and this module loads it again. Name only modules that "
+            "hold assets under orchestration.asset_modules, such as orchestration.assets."
+        )
 
 
 class FloeDefinitions:
@@ -32,4 +53,10 @@ class FloeDefinitions:
 
 def build_parts(loading: Loading) -> Parts:
     """Let every builder add its own, in order."""
-    return reduce(lambda parts, build: build(loading, parts), BUILDERS, Parts())
+    if loading.site.root in _under_way:
+        raise NestedLoadError
+    _under_way.add(loading.site.root)
+    try:
+        return reduce(lambda parts, build: build(loading, parts), BUILDERS, Parts())
+    finally:
+        _under_way.remove(loading.site.root)
