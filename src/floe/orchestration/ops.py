@@ -15,6 +15,7 @@ from dagster import (
     OpDefinition,
     OpExecutionContext,
     Out,
+    SensorEvaluationContext,
     in_process_executor,
     op,
 )
@@ -26,18 +27,18 @@ from floe.orchestration.loading import Loading
 from floe.orchestration.upkeep import check_upkeep, upkeep
 from floe.spec.findings import KeyPath, SpecError
 from floe.spec.nearby import suggest
-from floe.spec.orchestration import OpsJob
+from floe.spec.orchestration import CustomSensor, OpsJob
 from floe.spec.orchestration.jobs import MAINTENANCE
 
 CONTEXT = "context"
-"""The parameter that gets Dagster's context of the op, when a function has one."""
+"""The parameter that gets Dagster's context, when a function has one."""
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def build_ops_job(loading: Loading, name: str, job: OpsJob) -> JobDefinition:
     """Make a job that calls a function; its arguments are checked now, not in the night."""
     path = ("orchestration", "jobs", name)
-    call = _check_call(loading, path, job, _load(loading, path, job))
+    call = check_call(loading, path, job, _load(loading, path, job))
     graph = GraphDefinition(
         name=name, description=job.description or None, node_defs=[_make_op(name, job, call)]
     )
@@ -59,7 +60,7 @@ class Call:
     args: Mapping[str, Any]
     takes_context: bool
 
-    def run(self, context: OpExecutionContext) -> Any:
+    def run(self, context: OpExecutionContext | SensorEvaluationContext) -> Any:
         return self.function(**self.args, **({CONTEXT: context} if self.takes_context else {}))
 
 
@@ -107,7 +108,10 @@ def _load(loading: Loading, path: KeyPath, job: OpsJob) -> Callable[..., Any]:
     return function
 
 
-def _check_call(loading: Loading, path: KeyPath, job: OpsJob, function: Callable[..., Any]) -> Call:
+def check_call(
+    loading: Loading, path: KeyPath, job: OpsJob | CustomSensor, function: Callable[..., Any]
+) -> Call:
+    """Find arguments that a function does not take, or not so; sensors are called like jobs."""
     parameters = _parameters(function)
     wrong = [loading.finding(*one) for one in _check_names(path, job, parameters)]
     values: dict[str, Any] = {}
@@ -117,7 +121,7 @@ def _check_call(loading: Loading, path: KeyPath, job: OpsJob, function: Callable
             values[name] = _checked(annotation, value)
         except ValidationError as error:
             wrong += [loading.finding(*one) for one in _worded(path, name, error)]
-    if not wrong and job.target_function in MAINTENANCE:
+    if not wrong and isinstance(job, OpsJob) and job.target_function in MAINTENANCE:
         wrong = [loading.finding(*one) for one in check_upkeep(loading.site, path, job, values)]
     if wrong:
         raise SpecError(wrong)
@@ -136,14 +140,14 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
 
 
 def _check_names(
-    path: KeyPath, job: OpsJob, parameters: Mapping[str, Parameter]
+    path: KeyPath, job: OpsJob | CustomSensor, parameters: Mapping[str, Parameter]
 ) -> Iterator[Wrong]:
     known = [name for name, one in parameters.items() if one.kind in _BY_NAME and name != CONTEXT]
     takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
     for name in job.args:
         at = (*path, "args", name)
         if name == CONTEXT:
-            yield at, "is given by floe", "Remove it: it is the context of the op."
+            yield at, "is given by floe", "Remove it: it is Dagster's context."
         elif name not in known and not takes_any:
             hint = suggest(name, known, "" if known else "It takes none.")
             yield at, f"'{job.target_function}' takes no argument '{name}'", hint
