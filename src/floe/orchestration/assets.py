@@ -103,10 +103,10 @@ def _is_ours(root: Path, module: str) -> bool:
 
 def _objects(module: ModuleType) -> Iterator[Any]:
     for value in list(vars(module).values()):
-        # Some of Dagster's own objects are tuples: they are asked for first.
+        # Some of Dagster's own objects are tuples, and some of those refuse to be walked through.
         if isinstance(value, _TAKEN):
             yield value
-        elif isinstance(value, list | tuple):
+        elif type(value) in (list, tuple):
             yield from (one for one in value if isinstance(one, _TAKEN))
 
 
