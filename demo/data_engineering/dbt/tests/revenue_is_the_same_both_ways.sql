@@ -1,0 +1,5 @@
+-- What products earned is what customers paid.
+select *
+from (select sum(revenue) as earned from {{ ref('revenue_by_product') }}) p
+cross join (select sum(revenue) as paid from {{ ref('customer_orders') }}) c
+where p.earned <> c.paid

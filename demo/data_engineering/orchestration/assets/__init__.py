@@ -1,0 +1,1 @@
+"""The shop's Python assets, one module for each layer."""

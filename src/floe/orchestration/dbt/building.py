@@ -1,0 +1,187 @@
+"""One `dbt build` of exactly the nodes of a step, whose results come while it runs."""
+
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import Queue
+from typing import TYPE_CHECKING, Any
+
+from floe.errors import FloeError
+from floe.orchestration.dbt.invoking import ONE_AT_A_TIME, invoke, parse, reason
+from floe.orchestration.dbt.manifest import fingerprint
+from floe.orchestration.dbt.project import DbtProject
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dbt.contracts.graph.manifest import Manifest
+
+FINISHED, STARTING = "NodeFinished", "LogStartLine"
+LOUD = ("warn", "error")
+
+_parsed: "dict[Path, tuple[str, Manifest]]" = {}
+"""Projects that this process has parsed, and what they were parsed from."""
+
+
+class StoppedError(FloeError):
+    """dbt came to a node after it was to stop."""
+
+    def __init__(self) -> None:
+        super().__init__("The run was stopped.")
+
+
+@dataclass(frozen=True)
+class NodeResult:
+    """What became of a node."""
+
+    unique_id: str
+    status: str
+    message: str
+    sql: str | None
+    failures: int
+    started_at: str
+    ended_at: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A warning or an error that dbt tells of."""
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class End:
+    """dbt has ended; with a reason, if it gave up."""
+
+    reason: str | None
+
+
+Event = NodeResult | Remark | End
+
+
+class Build:
+    """A build under way in a thread of its own."""
+
+    def __init__(
+        self, project: DbtProject, nodes: Set[str] | None, variables: Mapping[str, Any]
+    ) -> None:
+        self._project = project
+        self._nodes = nodes
+        self._variables = variables
+        self._events: Queue[Event] = Queue()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dbt", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def events(self) -> Iterator[Event]:
+        """Yield what happens, up to the end."""
+        while True:
+            event = self._events.get()
+            yield event
+            if isinstance(event, End):
+                return
+
+    def stop(self) -> None:
+        """Let dbt begin no other node. Those that run are ended by whoever owns the session."""
+        self._stopping.set()
+
+    def ended(self, seconds: float) -> bool:
+        """Wait a while for the end; tell whether it has come."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        failed: str | None = "it ended without a word"
+        try:
+            failed = self._build()
+        except FloeError as error:
+            failed = str(error)
+        finally:
+            self._events.put(End(failed))
+
+    def _build(self) -> str | None:
+        with ONE_AT_A_TIME:
+            manifest = parsed(self._project)
+            with marked(manifest, self._nodes) as selection:
+                result = invoke(
+                    self._project,
+                    ["build", *selection, "--no-write-json"],
+                    variables=self._variables,
+                    manifest=manifest,
+                    callback=lambda message: self._heed(manifest, message),
+                )
+        return None if result.success or result.exception is None else reason(result)
+
+    def _heed(self, manifest: "Manifest", message: Any) -> None:
+        name = message.info.name
+        if name == FINISHED:
+            self._events.put(_result(manifest, message.data))
+        elif name == STARTING and self._stopping.is_set():
+            # Raised here, dbt takes it for the node's own error and goes on to the next.
+            raise StoppedError
+        elif message.info.level in LOUD:
+            self._events.put(Remark(message.info.level, message.info.msg))
+
+
+def parsed(project: DbtProject) -> "Manifest":
+    """Return the project as dbt has read it; read again only if it was changed."""
+    stamp = fingerprint(project)
+    before = _parsed.get(project.folder)
+    if before is not None and before[0] == stamp:
+        forget_compiled(before[1])
+        return before[1]
+    manifest = parse(project, write=False)
+    _parsed[project.folder] = (stamp, manifest)
+    return manifest
+
+
+def forget_compiled(manifest: "Manifest") -> None:
+    """Let dbt compile all nodes anew: it would take what is ephemeral from the run before."""
+    nodes: Iterable[Any] = manifest.nodes.values()
+    for node in nodes:
+        if getattr(node, "compiled", False):
+            node.compiled, node.compiled_code = False, None
+            node.extra_ctes, node.extra_ctes_injected = [], False
+
+
+@contextmanager
+def marked(manifest: "Manifest", nodes: Set[str] | None) -> Iterator[list[str]]:
+    """Mark nodes with a tag of their own, and yield what selects exactly these.
+
+    dbt has no selection by ids. Names can be those of folders as well, and a thousand of them
+    take it seconds to compare.
+    """
+    if nodes is None:
+        yield []
+        return
+    tag = f"floe_{uuid.uuid4().hex}"
+    chosen = [node for name, node in manifest.nodes.items() if name in nodes]
+    for node in chosen:
+        node.tags.append(tag)
+    try:
+        yield ["--select", f"tag:{tag}", "--indirect-selection", "empty"]
+    finally:
+        for node in chosen:
+            node.tags.remove(tag)
+
+
+def _result(manifest: "Manifest", data: Any) -> NodeResult:
+    info, result = data.node_info, data.run_result
+    node = manifest.nodes.get(info.unique_id)
+    return NodeResult(
+        unique_id=info.unique_id,
+        status=str(result.status).lower(),
+        message=str(result.message),
+        sql=getattr(node, "compiled_code", None),
+        failures=int(result.num_failures),
+        started_at=info.node_started_at,
+        ended_at=info.node_finished_at,
+        seconds=float(result.execution_time),
+    )

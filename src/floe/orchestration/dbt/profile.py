@@ -1,0 +1,39 @@
+"""The profile by which dbt reaches the platform's Spark. A user's own is left as it is."""
+
+from pathlib import Path
+
+import yaml
+
+from floe.orchestration.dbt.project import DbtProject
+
+PROFILES = "profiles.yml"
+# Where a model is that names no schema. Nothing may be: `floe compile` refuses it.
+SCHEMA = "default"
+THREADS = 4
+
+
+def ensure_profile(project: DbtProject) -> Path:
+    """Return the folder of profiles.yml; write one unless the user has their own."""
+    if project.config.profiles_dir is not None:
+        return project.site.root / project.config.profiles_dir
+    file = project.state / PROFILES
+    text = profile_text(project)
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return file.parent
+
+
+def profile_text(project: DbtProject) -> str:
+    """Write a profile for a session on Spark Connect, whose address comes by the environment."""
+    threads = project.site.compute().cores or THREADS
+    output = {
+        "type": "spark",
+        "method": "session",
+        # Asked for, and not used: the session is already open.
+        "host": "localhost",
+        "schema": SCHEMA,
+        "threads": threads,
+    }
+    profile = {"target": project.target, "outputs": {project.target: output}}
+    return yaml.safe_dump({project.profile: profile}, sort_keys=False)
