@@ -238,12 +238,22 @@ def list_versions(
 
 
 def latest_ready(
-    session: Session, dataset_id: int, *, on: date | None = None, until: date | None = None
+    session: Session,
+    dataset_id: int,
+    *,
+    on: date | None = None,
+    until: date | None = None,
+    partition_key: str | None = None,
 ) -> DatasetVersion | None:
-    """Return the READY version of a date, or the newest one of a date no later than `until`."""
+    """Return the READY version of a date, or the newest one of a date no later than `until`.
+
+    With a partition key only the versions of that partition count.
+    """
     query = select(DatasetVersion).where(
         DatasetVersion.dataset_id == dataset_id, DatasetVersion.state == READY
     )
+    if partition_key is not None:
+        query = query.where(DatasetVersion.partition_key == partition_key)
     if on is not None:
         query = query.where(DatasetVersion.business_date == on)
     if until is not None:

@@ -11,7 +11,6 @@ import typer
 from floe.cli.failing import failures_as_json
 from floe.cli.options import JsonOption, ProjectOption
 from floe.cli.output import console, err, print_json
-from floe.cli.stopping import stopped_by_signals
 from floe.errors import FloeError
 from floe.settings import find_project
 
@@ -201,6 +200,7 @@ class _Task:
         from floe.cli.run_views import BatchView, show_batch
         from floe.execution.batch import run_batch
         from floe.execution.cancelling import Cancellation
+        from floe.execution.stopping import stopped_by_signals
 
         self._say_off_days(wish.processes, wish.business_date)
         self._repair()
@@ -229,6 +229,7 @@ class _Task:
         from floe.execution.planning import process_spec, read_params
         from floe.execution.receiving import receive_for, refuse_rejected
         from floe.execution.runner import Circumstances, run_process
+        from floe.execution.stopping import stopped_by_signals
 
         # What is wrong with the call is said before anything is looked for or received.
         spec = process_spec(self._workspace, wish.process)

@@ -23,14 +23,12 @@ from floe.execution.spark.explaining import explain
 from floe.execution.spark.session import interrupt
 from floe.execution.sparks import Sparks
 from floe.execution.versions.adopting import adopt_draft
-from floe.execution.versions.audits import broken_contract
-from floe.execution.versions.contracts import ContractBrokenError
 from floe.execution.versions.drafts import (
     Draft,
     abandon_draft,
     audit_draft,
+    contract_kept,
     publish_draft,
-    reject_draft,
     reserve_draft,
     write_draft,
 )
@@ -140,14 +138,10 @@ class Attempt:
                     self.explained[alias] = explain(spark, frame)
 
     def _write(self, spark: "SparkSession", draft: Draft, result: "DataFrame | InPlace") -> Draft:
-        try:
+        with contract_kept(self._workspace, spark, draft):
             if isinstance(result, InPlace):
                 return adopt_draft(self._workspace, spark, draft, result.rows, result.details)
             return write_draft(self._workspace, spark, draft, result)
-        except ContractBrokenError as error:
-            found = broken_contract(error.problems)
-            reject_draft(self._workspace, spark, draft, "; ".join(error.problems), found)
-            raise
 
     def _publish(
         self, spark: "SparkSession", drafts: Mapping[str, Draft], cancellation: Cancellation

@@ -9,9 +9,15 @@ from dagster import Definitions
 from floe.errors import FloeError
 from floe.orchestration.assets import build_assets
 from floe.orchestration.consistency import check_assets
+from floe.orchestration.dbt.models import build_models
+from floe.orchestration.dbt.partitioning import check_partitions
+from floe.orchestration.external import build_external
+from floe.orchestration.io_manager import build_io_manager
 from floe.orchestration.loading import Loading, load
 from floe.orchestration.partitions import build_partitions
 from floe.orchestration.parts import Parts
+from floe.orchestration.process_jobs import build_process_jobs
+from floe.orchestration.processes import build_processes
 
 Builder = Callable[[Loading, Parts], Parts]
 
@@ -20,7 +26,13 @@ Builder = Callable[[Loading, Parts], Parts]
 BUILDERS: tuple[Builder, ...] = (
     build_partitions,
     build_assets,
+    build_processes,
+    build_models,
+    build_external,
+    build_io_manager,
     check_assets,
+    check_partitions,
+    build_process_jobs,
 )
 
 

@@ -5,6 +5,22 @@ What Dagster has a name for itself keeps that name: `dagster/row_count`, `dagste
 `dagster/column_lineage`.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+from dagster import (
+    JsonMetadataValue,
+    TableColumn,
+    TableColumnConstraints,
+    TableSchema,
+)
+
+from floe.catalog.schemas import Column
+from floe.execution.assets import MadeVersion
+
+Read = tuple[str, str]
+"""A dataset that was read, and the tag of the version."""
+
 VERSION = "floe/version"
 """The tag of the version that was made."""
 SIZE = "floe/bytes"
@@ -19,3 +35,44 @@ RUN = "floe/run"
 """The run as the catalog knows it. Where it stands, the run has reported itself already."""
 CHECKED = "floe/checked"
 """Whether the version was audited before it was published."""
+AWAITS = "floe/awaits"
+"""The checks that the version, which others may read already, has to pass before it is good."""
+STARTED, ENDED = "floe/started_at", "floe/ended_at"
+"""When a part of a step began and ended: a model or a test of dbt."""
+VERSIONS = "floe/versions"
+"""The versions that were made by what is told of as one, by dataset."""
+FAILED = "floe/failed"
+"""On a step that failed: which models and tests of dbt did, and what dbt said of each."""
+LOG = "floe/log"
+"""Where the log of a run is, when it failed."""
+WRITE = "floe/write"
+"""On the definition of a Python asset: how its frame is written, when not as is usual."""
+PARTITION_COLUMN = "partition_expr"
+"""On the definition of a Python asset: the column that holds the partition, as Dagster names it."""
+ROWS, SCHEMA = "dagster/row_count", "dagster/column_schema"
+
+
+def version_metadata(made: MadeVersion, reads: Sequence[Read] = ()) -> dict[str, Any]:
+    """Return what a materialisation says of the version that it is."""
+    columns = [_column(one) for one in made.columns]
+    known: dict[str, Any] = {
+        VERSION: made.tag,
+        ROWS: made.rows,
+        SIZE: made.size,
+        SNAPSHOT: made.snapshot,
+        SCHEMA: TableSchema(columns) if columns else None,
+        READS: reads_metadata(reads) if reads else None,
+        CHECKED: True,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def reads_metadata(reads: Sequence[Read]) -> JsonMetadataValue:
+    """Return what was read as metadata."""
+    return JsonMetadataValue([{"dataset": dataset, "version": tag} for dataset, tag in reads])
+
+
+def _column(column: Column) -> TableColumn:
+    return TableColumn(
+        column.name, column.type, constraints=TableColumnConstraints(nullable=column.nullable)
+    )

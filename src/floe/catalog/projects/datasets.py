@@ -138,6 +138,7 @@ def _deprecate(scope: Scope, declared: set[int]) -> None:
         )
     )
     for row in owned:
-        if row.dataset_id not in declared:
+        # One that code of the project made and nobody ever declared cannot have vanished.
+        if row.dataset_id not in declared and row.declaration_json is not None:
             set_status(scope.session, row, DEPRECATED, actor=scope.actor)
             scope.report.add("deprecated", "dataset", row.name)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from floe.execution.engines.calling import WrongFunctionError, by_alias, call
 from floe.execution.engines.contract import Outputs, Work
-from floe.spec import DatasetSpec
+from floe.execution.frames import kind_of, spark_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,26 +25,12 @@ class PythonEngine:
 
 
 def _to_spark(work: Work, alias: str, result: Any) -> "DataFrame":
-    if hasattr(result, "writeTo"):
-        frame: DataFrame = result
-        return frame
-    if not (hasattr(result, "columns") or hasattr(result, "schema")):
+    kind = kind_of(type(result))
+    if kind is None:
         reason = f"returned {type(result).__name__} for '{alias}' instead of a DataFrame"
         raise WrongFunctionError(work.process, str(work.spec.function), reason)
-    made: DataFrame = work.spark.createDataFrame(result)
-    return _as_declared(made, work.workspace.dataset(work.spec.outputs[alias].dataset))
-
-
-def _as_declared(frame: "DataFrame", dataset: DatasetSpec) -> "DataFrame":
-    """Python's numbers know no widths: what is declared is what they are meant to be."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    types = {column.name: column.type for column in dataset.columns}
-    return frame.select(
-        *(
-            F.col(f"`{name}`").cast(types[name]).alias(name)
-            if name in types
-            else F.col(f"`{name}`")
-            for name in frame.columns
-        )
-    )
+    if kind == "spark":
+        frame: DataFrame = result
+        return frame
+    dataset = work.workspace.dataset(work.spec.outputs[alias].dataset)
+    return spark_frame(work.spark, result, dataset)

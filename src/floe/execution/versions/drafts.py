@@ -5,7 +5,9 @@ written. It is told PUBLISHING with all that was checked, then the lake lets rea
 the catalog says READY. Whatever ends in between is repaired from what the catalog knows.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -34,7 +36,12 @@ from floe.execution.formats.contract import (
     Written,
 )
 from floe.execution.leases import Held
-from floe.execution.versions.audits import Audited, audit_version, record_audit
+from floe.execution.versions.audits import (
+    Audited,
+    audit_version,
+    broken_contract,
+    record_audit,
+)
 from floe.execution.versions.contracts import ContractBrokenError, fit_columns
 from floe.execution.versions.places import details_of, format_of, place_of, with_details
 from floe.execution.workspace import Workspace
@@ -154,6 +161,17 @@ def enforce_contract(workspace: Workspace, draft: Draft, frame: "DataFrame") -> 
             for name, kind in fit.columns
         )
     )
+
+
+@contextmanager
+def contract_kept(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Iterator[None]:
+    """Reject a draft whose columns turn out not to be those that are declared."""
+    try:
+        yield
+    except ContractBrokenError as error:
+        found = broken_contract(error.problems)
+        reject_draft(workspace, spark, draft, "; ".join(error.problems), found)
+        raise
 
 
 def audit_draft(workspace: Workspace, spark: "SparkSession", draft: Draft) -> Draft:

@@ -1,19 +1,23 @@
 """Ctrl-C and SIGTERM end the work under way, which then cleans up behind itself."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from floe.execution.cancelling import Cancellation
+from floe.execution.cancelling import Cancellation, CancelledError
 
 
 @contextmanager
-def stopped_by_signals(cancellation: "Cancellation") -> Iterator[None]:
-    """Let signals cancel. A second one ends the process as it always does."""
-    from floe.execution.cancelling import CancelledError
+def stopped_by_signals(cancellation: Cancellation) -> Iterator[None]:
+    """Let signals cancel. A second one ends the process as it always does.
+
+    Only the main thread hears signals; work in another one is stopped by whoever started it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         signal.signal(number, before[number])
