@@ -14,6 +14,8 @@ OPTIONS = (
     "--no-emit-find-links",
     "--no-header",
     "--no-annotate",
+    # dagster-dbt asks for it; it is deprecated, complains at every import, and is not needed.
+    "--no-emit-package=sqlglotrs",
     "--quiet",
     "--system-certs",
 )
