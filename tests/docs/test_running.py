@@ -17,12 +17,16 @@ from floe.execution.formats.registry import OWN, format_named
 from floe.execution.maintenance.items import Kind
 from floe.execution.spark.server import ServerStatus
 from floe.execution.versions.contracts import WIDENINGS
+from floe.services.dagster_services import CODE, DAEMON, HOME, WEB
+from floe.services.state import State
+from floe.services.units import ATTEMPTS
 from floe.spec.checks import AnyCheck
 from floe.spec.processes import Engine, Mapping, WriteMode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "running.md").read_text()
 LOOK, UPKEEP = ("why", "versions", "read", "diff"), ("retract", "vacuum", "compact", "analyze")
-NAMES = ("run", "check", *LOOK, *UPKEEP, "spark")
+SERVICES = ("up", "status", "down")
+NAMES = (*SERVICES, "run", "check", *LOOK, *UPKEEP, "spark")
 
 
 def commands() -> dict[str, Any]:
@@ -81,6 +85,15 @@ def test_every_option_of_a_run_is_explained() -> None:
         word for first in rows("### `floe run`") for word in re.findall(r"--?[\w-]+", first)
     }
     assert explained == options(COMMANDS["run"]) - {"--project", "-p", "--json"}
+
+
+def test_every_option_service_and_state_of_what_is_up_is_explained() -> None:
+    explained = rows("## Bringing it up")
+    assert options(COMMANDS["up"]) - {"--project", "-p"} <= explained.keys()
+    assert {"spark", "api", HOME, CODE, WEB, DAEMON} <= explained.keys()
+    named = {word for first in explained for word in re.findall(r"[a-z][a-z ]+", first)}
+    assert set(get_args(State)) <= named
+    assert f"given up after {ATTEMPTS} restarts" in section("## Bringing it up")
 
 
 def test_every_outcome_of_a_batch_is_explained() -> None:

@@ -15,6 +15,7 @@ from floe.cli import (
     dataset,
     datasets,
     diff,
+    down,
     events,
     lineage,
     process,
@@ -28,7 +29,9 @@ from floe.cli import (
     runs,
     schema,
     spark,
+    status,
     token,
+    up,
     vacuum,
     validate,
     versions,
@@ -64,6 +67,9 @@ app.command(rich_help_panel=READ)(why.why)
 app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)
 app.command(rich_help_panel=JOBS)(register_process.register_process)
 app.add_typer(events.app, name="events", rich_help_panel=JOBS)
+app.command(rich_help_panel=RUN)(up.up)
+app.command(rich_help_panel=RUN)(status.status)
+app.command(rich_help_panel=RUN)(down.down)
 app.command(rich_help_panel=RUN)(run.run)
 app.command(rich_help_panel=RUN)(check.check)
 app.command(rich_help_panel=RUN)(retract.retract)

@@ -74,7 +74,7 @@ def api(
     gc.freeze()
     writer = fork_writer(home.url, listener)
     with listener, writer.line, open_home(home) as catalog:
-        first = None if no_auth else _make_admin(catalog, home.token_file)
+        first = None if no_auth else make_admin(catalog, home.token_file)
         _welcome(url_of(listener), home, first, login=not no_auth)
         served = create_app(
             catalog,
@@ -120,7 +120,7 @@ def open_home(home: Home) -> Iterator["Catalog"]:
         catalog.close()
 
 
-def _make_admin(catalog: "Catalog", token_file: Path) -> "NewToken | None":
+def make_admin(catalog: "Catalog", token_file: Path) -> "NewToken | None":
     """Make the first administrator, its token in a file that only this user can read."""
     from floe.catalog.principals import create_first_admin
 

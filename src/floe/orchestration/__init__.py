@@ -1,5 +1,17 @@
 """The only place that speaks Dagster: floe.yaml becomes definitions, and runs are observed."""
 
-from floe.orchestration.definitions import FloeDefinitions
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from floe.orchestration.definitions import FloeDefinitions
 
 __all__ = ["FloeDefinitions"]
+
+
+def __getattr__(name: str) -> Any:
+    # Dagster takes a second to import, and whoever only starts it can do without.
+    if name == "FloeDefinitions":
+        from floe.orchestration.definitions import FloeDefinitions
+
+        return FloeDefinitions
+    raise AttributeError(f"module 'floe.orchestration' has no attribute '{name}'")

@@ -141,10 +141,39 @@ class Api(SpecModel):
     """The identity provider."""
 
 
+def _check_storage_url(url: str) -> str:
+    if not url.startswith(("postgresql://", "postgres://")):
+        hint = "Write postgresql://host:5432/database; the password goes to `password`."
+        raise wrong("is not the address of a PostgreSQL database", hint, "postgresql://host/db")
+    return url
+
+
+class RunRetries(SpecModel):
+    """When Dagster starts a run again. Jobs may say otherwise by the tag dagster/max_retries."""
+
+    attempts: Annotated[int, Field(ge=0, le=100)] = 0
+    """How often a run is started again."""
+    failed: bool = False
+    """Whether also one whose steps failed; by default only one whose process died."""
+
+
+class TagLimit(SpecModel):
+    """A limit for runs that carry a tag."""
+
+    key: str
+    """The name of the tag."""
+    value: str | None = None
+    """Its value; without one, all values count together."""
+    per_value: bool = False
+    """Whether each value has a limit of its own."""
+    limit: Annotated[int, Field(ge=1)]
+    """How many such runs at once."""
+
+
 class Orchestrator(SpecModel):
     """Dagster: where it keeps its state, and how much runs at once."""
 
-    storage_url: str | None = None
+    storage_url: Annotated[str, AfterValidator(_check_storage_url)] | None = None
     """Its PostgreSQL database, without a password; by default SQLite in .floe."""
     user: str | None = None
     """Who logs in there."""
@@ -152,10 +181,18 @@ class Orchestrator(SpecModel):
     """The password there."""
     executor: Literal["in_process", "multiprocess"] | None = None
     """What runs steps, when the job does not say."""
+    launcher: Literal["warm", "default"] = "default"
+    """Runs begin in a process that has the project loaded already, or each in a new one."""
     max_concurrent_runs: Annotated[int, Field(ge=1)] = 10
     """How many runs at once."""
+    tag_limits: tuple[TagLimit, ...] = ()
+    """How many runs with certain tags at once."""
     pools: dict[ProfileName, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     """Concurrency pools: how many steps of each at once."""
+    retries: RunRetries = RunRetries()
+    """When runs are started again."""
+    start_timeout: Duration = parse_duration("3m")
+    """How long a run may take to start before it counts as failed."""
     port: Annotated[int, Field(ge=1, le=65535)] = 3000
     """The port of Dagster's web interface."""
 

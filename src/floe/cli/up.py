@@ -1,0 +1,164 @@
+"""`floe up`: bring up everything that a project needs, and keep it up."""
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from floe.cli.options import ProjectOption
+from floe.cli.output import console, err
+from floe.cli.service_views import shown_live, up_table
+from floe.settings import ProjectPaths, find_project
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from floe.execution.site import Site
+    from floe.services.plan import Wanted
+    from floe.services.state import Up
+    from floe.services.supervisor import Stopping
+
+LOOK_SECONDS = 0.2
+
+
+def up(
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Come back when all is up; it goes on.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The API's port; 0 for any that is free.")
+    ] = None,
+    dagster_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="The port of Dagster's web interface; 0 for any."),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Only these, with commas between: spark, api, dagster.")
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Bring up Spark, the catalog, the API and Dagster on this machine only; Ctrl-C ends all."""
+    from floe.execution.workspace import load_site
+    from floe.services.plan import Wanted
+    from floe.services.state import held
+
+    site = load_site(find_project(project))
+    chosen = tuple(name.strip() for name in (only or "").split(",") if name.strip())
+    wanted = Wanted(chosen, port, dagster_port)
+    with held(site.paths) as free:
+        if not free:
+            _say_up(site.paths)
+            return
+        _repair(site)
+        token = _make_catalog(site) if not chosen or "api" in chosen else None
+        if not detach:
+            _stay(site, wanted, token)
+            return
+    arguments = ["--project", str(site.root)]
+    arguments += ["--only", only] if only else []
+    arguments += [] if port is None else ["--port", str(port)]
+    arguments += [] if dagster_port is None else ["--dagster-port", str(dagster_port)]
+    raise typer.Exit(_detach(site, arguments, token))
+
+
+def _repair(site: "Site") -> None:
+    """End what a supervisor that was killed has left."""
+    from floe.services.leftovers import end_leftovers
+    from floe.services.state import read_up
+
+    left = read_up(site.paths)
+    if left is not None:
+        err.print("The last floe up was killed: stopping what it left.")
+        end_leftovers(site, left)
+
+
+def _make_catalog(site: "Site") -> str | None:
+    """Bring the catalog's tables into shape; return the token of its first user, if it is new."""
+    from floe.cli.api import find_home, make_admin, open_home
+
+    home = find_home(site.root)
+    with open_home(home) as catalog:
+        first = make_admin(catalog, home.token_file)
+    return None if first is None else first.text
+
+
+def _stay(site: "Site", wanted: "Wanted", token: str | None) -> None:
+    """Keep everything up, here, until somebody stops it."""
+    from floe.services.plan import make_plan
+    from floe.services.supervisor import stopped_by_signals, supervise
+
+    plan = make_plan(site, wanted)
+    for note in plan.notes:
+        console.print(note, markup=False, soft_wrap=True)
+    addresses = {one.name: one.address for one in plan.services}
+    _say_login(addresses.get("api"), token)
+    console.print("Stop with Ctrl-C, or with: floe down")
+    with stopped_by_signals() as stopping, shown_live() as report:
+        supervise(site.paths, plan, stopping, report)
+    console.print("Everything has stopped.")
+
+
+def _detach(site: "Site", arguments: "Sequence[str]", token: str | None) -> int:
+    """Let another process keep everything up; come back when it is."""
+    from floe.services.supervisor import stopped_by_signals
+
+    log = site.state_dir / "logs" / "up.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output, stopped_by_signals() as stopping:
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "floe.cli", "up", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        found = _wait(site.paths, process, stopping)
+    if found is None:
+        err.print(log.read_text(errors="replace").strip(), markup=False)
+        return process.returncode or 1
+    console.print(up_table(found))
+    for note in found.notes:
+        console.print(note, markup=False, soft_wrap=True)
+    addresses = {one.name: one.address for one in found.services}
+    _say_login(addresses.get("api"), token)
+    console.print("It goes on. See: floe status. Stop with: floe down")
+    return int(any(one.state == "failed" for one in found.services))
+
+
+def _wait(
+    paths: ProjectPaths, process: "subprocess.Popen[bytes]", stopping: "Stopping"
+) -> "Up | None":
+    """Show how it comes up; return how it stands in the end, None if it has ended."""
+    from floe.services.state import read_up
+
+    told = 0
+    with shown_live() as report:
+        while process.poll() is None:
+            if stopping.count > told:
+                told = stopping.count
+                process.terminate()
+            found = read_up(paths)
+            if found is not None and found.pid == process.pid:
+                report(found)
+                if found.settled and not stopping.asked:
+                    return found
+            time.sleep(LOOK_SECONDS)
+    return None
+
+
+def _say_up(paths: ProjectPaths) -> None:
+    from floe.services.state import read_up
+
+    found = read_up(paths)
+    console.print("floe is up already. Look with: floe status. Stop with: floe down")
+    if found is not None:
+        console.print(up_table(found))
+
+
+def _say_login(url: str | None, token: str | None) -> None:
+    if url is not None and token is not None:
+        # After the #, so that the token reaches the page and no server's log.
+        link = f"Log in with this link, which is shown once: {url}/#token={token}"
+        console.print(link, markup=False, soft_wrap=True)

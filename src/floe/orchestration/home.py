@@ -1,0 +1,136 @@
+"""Dagster's home: the folder where it keeps its state, and the file that tells it how to run.
+
+Nothing here imports Dagster, so that whoever starts it need not wait for it.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import yaml
+
+from floe.execution.site import Site
+from floe.spec.platform import Orchestrator, TagLimit
+
+STORAGE_VARIABLE = "FLOE_DAGSTER_STORAGE"
+"""Holds the address of Dagster's database with its password, which stands in no file."""
+SOCKET_VARIABLE = "FLOE_LAUNCHER_SOCKET"
+"""Says where the process listens that starts runs."""
+HEADER = "# Written by floe from platform.yaml at every start: change it there.\n"
+DEQUEUE_SECONDS = 1
+WORKERS = 4
+"""How many sensors, schedules and backfills are looked at side by side."""
+THREADED = ("sensors", "schedules", "backfills", "auto_materialize")
+POLL_SECONDS = 5
+"""How often a run is asked whether it still lives."""
+CANCEL_SECONDS = 60
+
+
+def home_of(site: Site) -> Path:
+    """Return the folder of Dagster's state."""
+    return site.state_dir / "dagster"
+
+
+def write_home(site: Site) -> bool:
+    """Write dagster.yaml, whole or not at all; tell whether it is another than before."""
+    home = home_of(site)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return _write_changed(home / "dagster.yaml", dagster_settings(site.platform.orchestrator))
+
+
+def write_workspace(site: Site, socket: Path) -> Path:
+    """Write where Dagster finds the project's definitions; return that file."""
+    server = {"socket": str(socket), "location_name": site.spec.name}
+    path = home_of(site) / "workspace.yaml"
+    _write_changed(path, {"load_from": [{"grpc_server": server}]})
+    return path
+
+
+def dagster_environ(site: Site) -> dict[str, str]:
+    """Return the variables that every process of Dagster needs, secrets among them."""
+    environ = {"DAGSTER_HOME": str(home_of(site)), "FLOE_PROJECT": str(site.root)}
+    if url := storage_url(site):
+        environ[STORAGE_VARIABLE] = url
+    return environ
+
+
+def storage_url(site: Site) -> str | None:
+    """Return the address of Dagster's database, with its password; None for SQLite."""
+    declared = site.platform.orchestrator
+    if declared.storage_url is None:
+        return None
+    parts = urlsplit(declared.storage_url)
+    if declared.user is None:
+        return declared.storage_url
+    login = quote(declared.user, safe="")
+    if declared.password is not None:
+        login += f":{quote(site.reveal(declared.password), safe='')}"
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{login}@{host}"))
+
+
+def dagster_settings(declared: Orchestrator) -> dict[str, Any]:
+    """Return what dagster.yaml is to say."""
+    return {
+        **_storage(declared),
+        "run_queue": {
+            "dequeue_interval_seconds": DEQUEUE_SECONDS,
+            "dequeue_use_threads": True,
+            "dequeue_num_workers": WORKERS,
+        },
+        "run_launcher": _launcher(declared),
+        "concurrency": {
+            "runs": {
+                "max_concurrent_runs": declared.max_concurrent_runs,
+                "tag_concurrency_limits": [_tag_limit(one) for one in declared.tag_limits],
+            },
+            "pools": {"granularity": "op"},
+        },
+        "run_monitoring": {
+            "enabled": True,
+            "poll_interval_seconds": POLL_SECONDS,
+            "start_timeout_seconds": int(declared.start_timeout.total_seconds()),
+            "cancel_timeout_seconds": CANCEL_SECONDS,
+            "max_resume_run_attempts": 0,
+            # A run that was killed must not keep others out of its pools.
+            "free_slots_after_run_end_seconds": POLL_SECONDS,
+        },
+        "run_retries": {
+            "enabled": True,
+            "max_retries": declared.retries.attempts,
+            "retry_on_asset_or_op_failure": declared.retries.failed,
+        },
+        **{kind: {"use_threads": True, "num_workers": WORKERS} for kind in THREADED},
+        "telemetry": {"enabled": False},
+        "nux": {"enabled": False},
+    }
+
+
+def _storage(declared: Orchestrator) -> Mapping[str, Any]:
+    # Without a word Dagster keeps SQLite files in its home, which may then be moved.
+    if declared.storage_url is None:
+        return {}
+    return {"storage": {"postgres": {"postgres_url": {"env": STORAGE_VARIABLE}}}}
+
+
+def _launcher(declared: Orchestrator) -> Mapping[str, Any]:
+    if declared.launcher == "default":
+        return {"module": "dagster", "class": "DefaultRunLauncher", "config": {}}
+    return {"module": "floe.orchestration.launcher", "class": "WarmRunLauncher", "config": {}}
+
+
+def _tag_limit(one: TagLimit) -> dict[str, Any]:
+    value = {"applyLimitPerUniqueValue": True} if one.per_value else one.value
+    return {"key": one.key, "limit": one.limit, **({} if value is None else {"value": value})}
+
+
+def _write_changed(path: Path, content: Mapping[str, Any]) -> bool:
+    text = HEADER + yaml.safe_dump(dict(content), sort_keys=False)
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return False
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+    return True

@@ -1,0 +1,1 @@
+"""Everything that a project needs running, kept running: started, watched, restarted, stopped."""

@@ -1,0 +1,115 @@
+"""The processes that Dagster is made of, each with what it needs."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from floe.execution.site import Site
+from floe.orchestration.home import SOCKET_VARIABLE, dagster_environ, write_home, write_workspace
+from floe.services.ports import HOST
+from floe.services.probes import answers_socket, beats, shows_project
+from floe.services.service import Service, environ_of, log_of
+
+HOME, CODE, WEB, DAEMON = "home", "code", "web", "daemon"
+OWN_DEFINITIONS = Path("orchestration", "definitions.py")
+RUN_GRACE = 30.0
+"""Runs that are under way get this long to end."""
+LOAD_SECONDS = 600.0
+"""A large project takes its time to load."""
+
+
+@dataclass(frozen=True)
+class _Dagster:
+    """What its processes have in common."""
+
+    site: Site
+    code: Path
+    workspace: Path
+    url: str
+    environ: dict[str, str] = field(repr=False)
+
+    def script(self, name: str) -> str:
+        return str(Path(sys.executable).with_name(name))
+
+
+def dagster_services(site: Site, runtime: Path, port: int) -> list[Service]:
+    """Return the services of Dagster for a project, in the order in which they start."""
+    write_home(site)
+    code = runtime / "code.sock"
+    environ = {
+        **environ_of(site),
+        **dagster_environ(site),
+        SOCKET_VARIABLE: str(runtime / "launcher.sock"),
+    }
+    url = f"http://{HOST}:{port}"
+    dagster = _Dagster(site, code, write_workspace(site, code), url, environ)
+    return [_home(dagster), _code(dagster), _web(dagster, port), _daemon(dagster)]
+
+
+def module_of(site: Site) -> str:
+    """Return the module that Dagster loads: the project's own, or the one that floe has."""
+    own = (site.root / OWN_DEFINITIONS).is_file()
+    return ".".join(OWN_DEFINITIONS.with_suffix("").parts) if own else "floe.orchestration.project"
+
+
+def _home(dagster: _Dagster) -> Service:
+    return Service(
+        name=HOME,
+        command=(sys.executable, "-m", "floe.orchestration.preparing"),
+        log=log_of(dagster.site, HOME),
+        folder=dagster.site.root,
+        environ=dagster.environ,
+        once=True,
+    )
+
+
+def _code(dagster: _Dagster) -> Service:
+    site = dagster.site
+    return Service(
+        name=CODE,
+        command=(
+            dagster.script("dagster"),
+            *("code-server", "start", "--socket", str(dagster.code)),
+            *("--module-name", module_of(site), "--working-directory", str(site.root)),
+            *("--location-name", site.spec.name, "--use-python-environment-entry-point"),
+        ),
+        log=log_of(site, CODE),
+        folder=site.root,
+        environ=dagster.environ,
+        probe=answers_socket(dagster.code),
+        start_seconds=LOAD_SECONDS,
+        grace=RUN_GRACE,
+    )
+
+
+def _web(dagster: _Dagster, port: int) -> Service:
+    return Service(
+        name=WEB,
+        command=(
+            dagster.script("dagster-webserver"),
+            *("--host", HOST, "--port", str(port), "--workspace", str(dagster.workspace)),
+        ),
+        log=log_of(dagster.site, WEB),
+        folder=dagster.site.root,
+        environ=dagster.environ,
+        needs=(HOME, CODE),
+        address=dagster.url,
+        probe=shows_project(dagster.url),
+        start_seconds=LOAD_SECONDS,
+    )
+
+
+def _daemon(dagster: _Dagster) -> Service:
+    return Service(
+        name=DAEMON,
+        command=(
+            dagster.script("dagster-daemon"),
+            *("run", "--workspace", str(dagster.workspace)),
+        ),
+        log=log_of(dagster.site, DAEMON),
+        folder=dagster.site.root,
+        environ=dagster.environ,
+        # It starts runs, which need what runs need.
+        needs=(HOME, CODE, "spark", "api"),
+        probe=beats(dagster.url),
+    )

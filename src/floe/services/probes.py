@@ -1,0 +1,99 @@
+"""How services are asked whether they are well. Everything is on this machine and answers soon."""
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from floe.services.service import CannotTellError, Probe, Verdict
+
+SECONDS = 5.0
+LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
+  locationOrLoadError { ... on PythonError { message } } } } } }"""
+DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType required healthy } } } }"
+
+# A proxy of the company has no business between processes of one machine.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def answers_http(url: str) -> Probe:
+    """Ask for a page: any answer that is not an error will do."""
+
+    def ask() -> Verdict:
+        try:
+            _fetch(url)
+        except (OSError, ValueError) as error:
+            return Verdict(False, f"{url} does not answer: {error}")
+        return Verdict(True)
+
+    return ask
+
+
+def answers_socket(path: Path) -> Probe:
+    """Knock at a socket of the file system."""
+
+    def ask() -> Verdict:
+        try:
+            with socket.socket(socket.AF_UNIX) as line:
+                line.settimeout(SECONDS)
+                line.connect(str(path))
+        except OSError as error:
+            return Verdict(False, f"{path} does not answer: {error}")
+        return Verdict(True)
+
+    return ask
+
+
+def shows_project(url: str) -> Probe:
+    """Ask Dagster's web interface for the project; one that does not load is said."""
+
+    def ask() -> Verdict:
+        try:
+            found = _query(url, LOCATIONS)["workspaceOrError"]
+        except (OSError, ValueError, KeyError) as error:
+            return Verdict(False, f"{url} does not answer: {error}")
+        entries = found.get("locationEntries", [])
+        if not entries or any(entry["loadStatus"] == "LOADING" for entry in entries):
+            return Verdict(False, "the project is being loaded")
+        return Verdict(True, " ".join(_load_errors(entries)))
+
+    return ask
+
+
+def beats(url: str) -> Probe:
+    """Ask Dagster's web interface whether the daemon has reported lately."""
+
+    def ask() -> Verdict:
+        try:
+            found = _query(url, DAEMONS)["instance"]["daemonHealth"]["allDaemonStatuses"]
+        except (OSError, ValueError, KeyError) as error:
+            raise CannotTellError from error
+        silent = [one["daemonType"] for one in found if one["required"] and not one["healthy"]]
+        return Verdict(not silent, f"no sign of life from {', '.join(silent)}" if silent else "")
+
+    return ask
+
+
+def _load_errors(entries: list[dict[str, Any]]) -> list[str]:
+    errors = [entry["locationOrLoadError"] or {} for entry in entries]
+    messages = [str(error["message"]) for error in errors if "message" in error]
+    lines = [[line for line in message.splitlines() if line.strip()] for message in messages]
+    return [f"the project does not load: {said[-1].strip()}" for said in lines if said]
+
+
+def _query(url: str, query: str) -> Any:
+    body = json.dumps({"query": query}).encode()
+    answer = json.loads(_fetch(f"{url}/graphql", body))
+    if not answer.get("data"):
+        raise ValueError(str(answer.get("errors")))
+    return answer["data"]
+
+
+def _fetch(url: str, body: bytes | None = None) -> bytes:
+    headers = {"Content-Type": "application/json"} if body else {}
+    request = urllib.request.Request(url, body, headers)  # noqa: S310
+    with _opener.open(request, timeout=SECONDS) as answer:
+        content: bytes = answer.read()
+    return content

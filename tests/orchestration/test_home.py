@@ -1,0 +1,146 @@
+"""Dagster's home: what dagster.yaml says, and that Dagster takes it."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from dagster import DagsterInstance
+
+from floe.execution.site import Site
+from floe.orchestration.home import (
+    STORAGE_VARIABLE,
+    dagster_environ,
+    home_of,
+    storage_url,
+    write_home,
+    write_workspace,
+)
+from floe.orchestration.preparing import prepare, set_pools
+from floe.settings import ProjectPaths
+from floe.spec import PlatformSpec, ProjectSpec
+from floe.spec.platform import Orchestrator, RunRetries, TagLimit
+from floe.spec.secrets import SecretRef
+from tools.postgresql import PostgresqlServer
+
+
+def site(root: Path, **declared: object) -> Site:
+    platform = PlatformSpec(orchestrator=Orchestrator.model_validate(declared))
+    environ = {"DAGSTER_PASSWORD": "p@ss/word"}
+    return Site(ProjectPaths(root), ProjectSpec(name="night"), platform, environ)
+
+
+def settings(one: Site) -> dict[str, object]:
+    found: dict[str, object] = yaml.safe_load((home_of(one) / "dagster.yaml").read_text())
+    return found
+
+
+def test_dagster_takes_what_is_written(tmp_path: Path) -> None:
+    declared = {
+        "max_concurrent_runs": 3,
+        "retries": RunRetries(attempts=2, failed=True),
+        "tag_limits": (TagLimit(key="team", per_value=True, limit=1),),
+        "launcher": "default",
+    }
+    one = site(tmp_path, **declared)
+    write_home(one)
+    with DagsterInstance.from_config(str(home_of(one))) as instance:
+        queue = instance.get_concurrency_config().run_queue_config
+        assert queue is not None
+        assert queue.max_concurrent_runs == 3
+        assert queue.tag_concurrency_limits == [
+            {"key": "team", "limit": 1, "value": {"applyLimitPerUniqueValue": True}}
+        ]
+        assert instance.run_retries_max_retries == 2
+        assert instance.run_retries_retry_on_asset_or_op_failure is True
+        assert instance.run_monitoring_enabled
+        assert instance.telemetry_enabled is False
+        assert instance.root_directory == str(tmp_path / ".floe" / "dagster")
+
+
+def test_only_its_owner_looks_into_the_home(tmp_path: Path) -> None:
+    one = site(tmp_path)
+    write_home(one)
+    assert home_of(one).stat().st_mode & 0o777 == 0o700
+
+
+def test_the_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
+    assert write_home(site(tmp_path)) is True
+    before = (tmp_path / ".floe/dagster/dagster.yaml").stat().st_mtime_ns
+    assert write_home(site(tmp_path)) is False
+    assert (tmp_path / ".floe/dagster/dagster.yaml").stat().st_mtime_ns == before
+    assert write_home(site(tmp_path, max_concurrent_runs=1)) is True
+    assert [one.name for one in home_of(site(tmp_path)).iterdir()] == ["dagster.yaml"]
+
+
+def test_a_password_reaches_dagster_and_no_file(tmp_path: Path) -> None:
+    one = site(
+        tmp_path,
+        storage_url="postgresql://db.example.com:5433/dagster?sslmode=require",
+        user="floe",
+        password=SecretRef("env", "DAGSTER_PASSWORD"),
+    )
+    write_home(one)
+    assert settings(one)["storage"] == {"postgres": {"postgres_url": {"env": STORAGE_VARIABLE}}}
+    assert "p@ss" not in (home_of(one) / "dagster.yaml").read_text()
+    url = "postgresql://floe:p%40ss%2Fword@db.example.com:5433/dagster?sslmode=require"
+    assert dagster_environ(one)[STORAGE_VARIABLE] == url
+
+
+def test_without_a_database_dagster_keeps_its_state_in_its_home(tmp_path: Path) -> None:
+    one = site(tmp_path)
+    write_home(one)
+    assert storage_url(one) is None
+    assert "storage" not in settings(one)
+    assert STORAGE_VARIABLE not in dagster_environ(one)
+
+
+def test_the_workspace_names_the_project(tmp_path: Path) -> None:
+    one = site(tmp_path)
+    write_home(one)
+    written = yaml.safe_load(write_workspace(one, Path("/tmp/floe-x/code.sock")).read_text())
+    assert written == {
+        "load_from": [
+            {"grpc_server": {"socket": "/tmp/floe-x/code.sock", "location_name": "night"}}
+        ]
+    }
+
+
+def test_pools_have_the_limits_of_the_platform_and_those_that_are_gone_have_none() -> None:
+    with DagsterInstance.ephemeral() as instance:
+        set_pools(instance, {"jdbc": 2, "old": 1})
+        set_pools(instance, {"jdbc": 3})
+        limits = {one.name: one.limit for one in instance.event_log_storage.get_pool_limits()}
+    assert limits == {"jdbc": 3}
+
+
+def test_preparing_makes_the_tables_and_the_pools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "floe.yaml").write_text("name: night\n")
+    (tmp_path / "platform.yaml").write_text("orchestrator: {pools: {jdbc: 2}, launcher: default}\n")
+    one = site(tmp_path, launcher="default")
+    write_home(one)
+    for name, value in dagster_environ(one).items():
+        monkeypatch.setenv(name, value)
+    for _ in range(2):
+        prepare()
+    with DagsterInstance.from_config(os.environ["DAGSTER_HOME"]) as instance:
+        assert [one.name for one in instance.event_log_storage.get_pool_limits()] == ["jdbc"]
+
+
+@pytest.mark.postgresql
+def test_dagster_keeps_its_state_in_postgresql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgresql: PostgresqlServer
+) -> None:
+    (tmp_path / "floe.yaml").write_text("name: night\n")
+    url = postgresql.create_database("dagster_home").replace("postgresql+psycopg:", "postgresql:")
+    one = site(tmp_path, storage_url=url, launcher="default")
+    write_home(one)
+    for name, value in dagster_environ(one).items():
+        monkeypatch.setenv(name, value)
+    prepare()
+    with DagsterInstance.from_config(str(home_of(one))) as instance:
+        assert "postgres" in type(instance.event_log_storage).__module__
+        assert instance.get_runs() == []
+    assert not (home_of(one) / "history").exists()

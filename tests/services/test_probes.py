@@ -1,0 +1,115 @@
+"""What services answer, and what follows from it."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floe.services.probes import answers_http, answers_socket, beats, shows_project
+from floe.services.service import CannotTellError, Verdict
+
+
+class Answering:
+    """A web server that answers everything alike."""
+
+    def __init__(self) -> None:
+        self.code, self.content = 200, b"{}"
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(outer.code)
+                self.end_headers()
+                self.wfile.write(outer.content)
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
+
+            def log_message(self, *words: Any) -> None:
+                """Say nothing."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def says(self, **data: Any) -> None:
+        self.content = json.dumps({"data": data}).encode()
+
+
+@pytest.fixture
+def web() -> Iterator[Answering]:
+    one = Answering()
+    thread = threading.Thread(target=one.server.serve_forever)
+    thread.start()
+    yield one
+    one.server.shutdown()
+    thread.join()
+    one.server.server_close()
+
+
+def nobody() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+def test_a_page_that_answers_is_well_and_an_error_is_not(web: Answering) -> None:
+    assert answers_http(web.url)().well
+    web.code = 500
+    assert not answers_http(web.url)().well
+    assert "does not answer" in answers_http(nobody())().said
+
+
+def test_a_socket_is_well_when_somebody_listens(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    assert not answers_socket(path)().well
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        assert answers_socket(path)().well
+
+
+def entry(status: str, found: Any) -> dict[str, Any]:
+    return {
+        "locationEntries": [{"name": "night", "loadStatus": status, "locationOrLoadError": found}]
+    }
+
+
+def test_a_project_that_does_not_load_is_said_in_one_line(web: Answering) -> None:
+    web.says(workspaceOrError=entry("LOADED", {}))
+    assert shows_project(web.url)() == Verdict(True)
+    error = {"message": "floe.errors.SpecError:\n\nfloe.yaml:3: no module 'assets'\n"}
+    web.says(workspaceOrError=entry("LOADED", error))
+    said = "the project does not load: floe.yaml:3: no module 'assets'"
+    assert shows_project(web.url)() == Verdict(True, said)
+
+
+@pytest.mark.parametrize("workspace", [entry("LOADING", None), {"locationEntries": []}, {}])
+def test_a_project_that_is_still_loading_is_not_ready(
+    web: Answering, workspace: dict[str, Any]
+) -> None:
+    web.says(workspaceOrError=workspace)
+    assert not shows_project(web.url)().well
+    assert not shows_project(nobody())().well
+
+
+def test_a_daemon_is_well_when_all_that_it_must_do_has_been_done_lately(web: Answering) -> None:
+    statuses = [
+        {"daemonType": "SENSOR", "required": True, "healthy": True},
+        {"daemonType": "ASSET", "required": False, "healthy": False},
+    ]
+    web.says(instance={"daemonHealth": {"allDaemonStatuses": statuses}})
+    assert beats(web.url)() == Verdict(True)
+    statuses.append({"daemonType": "SCHEDULER", "required": True, "healthy": False})
+    web.says(instance={"daemonHealth": {"allDaemonStatuses": statuses}})
+    assert beats(web.url)() == Verdict(False, "no sign of life from SCHEDULER")
+
+
+def test_of_a_daemon_nothing_is_known_when_the_web_interface_is_away() -> None:
+    with pytest.raises(CannotTellError):
+        beats(nobody())()
