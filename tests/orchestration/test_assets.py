@@ -95,8 +95,9 @@ def test_an_asset_runs_as_it_is_written(tmp_path: Path) -> None:
     make_project(tmp_path, modules("answers"), {"answers.py": text, "helper.py": "x = 42"})
     parts = load_parts(tmp_path)
     with DagsterInstance.ephemeral() as instance:
-        result = materialize(list(parts.assets), instance=instance)
-    assert result.output_for_node("answer") == 42
+        result = materialize(list(parts.assets), instance=instance, resources=parts.resources)
+    (event,) = result.asset_materializations_for_node("answer")
+    assert event.metadata["found"].value == 42
 
 
 def test_assets_in_lists_are_found_and_imported_ones_belong_to_the_first(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dagster import Definitions
 
 from floe.errors import FloeError
 from floe.orchestration.assets import build_assets
+from floe.orchestration.automation import build_automation
 from floe.orchestration.consistency import check_assets
 from floe.orchestration.dbt.models import build_models
 from floe.orchestration.dbt.partitioning import check_partitions
@@ -18,6 +19,8 @@ from floe.orchestration.partitions import build_partitions
 from floe.orchestration.parts import Parts
 from floe.orchestration.process_jobs import build_process_jobs
 from floe.orchestration.processes import build_processes
+from floe.orchestration.ranges import build_ranges
+from floe.orchestration.settings import apply_settings
 
 Builder = Callable[[Loading, Parts], Parts]
 
@@ -26,12 +29,15 @@ Builder = Callable[[Loading, Parts], Parts]
 BUILDERS: tuple[Builder, ...] = (
     build_partitions,
     build_assets,
+    build_ranges,
     build_processes,
     build_models,
     build_external,
     build_io_manager,
     check_assets,
+    apply_settings,
     check_partitions,
+    build_automation,
     build_process_jobs,
 )
 
