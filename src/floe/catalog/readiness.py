@@ -92,7 +92,7 @@ def find_dataset_ids(session: Session, full_names: Iterable[str]) -> dict[str, i
         rows: Any = session.execute(
             select(Dataset.full_name, Dataset.dataset_id).where(Dataset.full_name.in_(names))
         )
-        found |= dict(rows)
+        found |= dict(map(tuple, rows))
     return found
 
 
@@ -110,7 +110,7 @@ def tags_on(session: Session, day: date, dataset_ids: Iterable[int]) -> dict[int
             .order_by(DatasetVersion.dataset_version_id)
         )
         # Of several partitions the one that was made last, as for a run.
-        found |= dict(rows)
+        found |= dict(map(tuple, rows))
     return found
 
 

@@ -6,7 +6,6 @@ are decided on again, and the key of a run, which names the versions that it wou
 one run. A cursor in the catalog would be moved before, and lose what was asked for.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
@@ -28,13 +27,14 @@ from dagster import (
 
 from floe.execution.site import Site
 from floe.execution.starting import read_page
-from floe.execution.workspace import Workspace, open_workspace
+from floe.execution.workspace import Workspace
 from floe.orchestration.loading import Loading
 from floe.orchestration.parts import Parts
+from floe.orchestration.process_jobs import STARTED_BY_DATASETS, process_job_name
+from floe.orchestration.standing import standing_workspace
 from floe.spec import ProcessSpec
 from floe.spec.identity import BUSINESS_DATE_TAG, dagster_key
 from floe.triggers import Ready, Subscriptions
-from floe.triggers.subscriptions import STARTED_BY_DATASETS
 
 SENSOR = "floe_datasets"
 SECONDS = 5
@@ -59,7 +59,7 @@ class Starts:
     ready: Sequence[Ready] = ()
 
 
-def build(loading: Loading, parts: Parts) -> Parts:
+def build_triggers(loading: Loading, parts: Parts) -> Parts:
     """Add the sensor that starts processes, where one is started by datasets."""
     processes = {
         name: process
@@ -79,8 +79,8 @@ def make_sensor(site: Site, targets: Mapping[str, Target], jobs: Sequence[Any]) 
     subscriptions = Subscriptions(site.spec)
 
     def evaluate(context: SensorEvaluationContext) -> SensorResult:
-        with open_workspace(site) as workspace:
-            starts = find_starts(workspace, subscriptions, int(context.cursor or 0))
+        workspace = standing_workspace(site)
+        starts = find_starts(workspace, subscriptions, int(context.cursor or 0))
         requests = []
         for ready in starts.ready:
             asked = list(requests_for(ready, targets[ready.process], context.instance))
@@ -159,13 +159,8 @@ def _multi_keys(
     return [str(MultiPartitionKey(key)) for key in keys]
 
 
-def job_name(process: str) -> str:
-    """Return the name of the job that runs one process."""
-    return "floe__" + re.sub(r"[^A-Za-z0-9_]", "_", process)
-
-
 def _target(loading: Loading, parts: Parts, name: str, process: ProcessSpec) -> Target:
-    job = job_name(name)
+    job = process_job_name(name)
     if job not in parts.jobs:
         raise loading.refusal(
             ("processes", name, "trigger"),
