@@ -16,7 +16,7 @@ from dagster import (
     multi_asset,
 )
 
-from floe.orchestration import jobs
+from floe.orchestration.jobs import build_jobs
 from floe.orchestration.loading import Loading, load
 from floe.orchestration.parts import Parts
 from floe.spec.findings import SpecError
@@ -59,14 +59,14 @@ def loaded(folder: Path, declared: str, platform: str = "") -> Loading:
 
 
 def definitions(folder: Path, declared: str, parts: Parts = SHOP) -> Definitions:
-    made = jobs.build(loaded(folder, declared), parts).definitions()
+    made = build_jobs(loaded(folder, declared), parts).definitions()
     Definitions.validate_loadable(made)
     return made
 
 
 def refusal(folder: Path, declared: str, parts: Parts = SHOP) -> str:
     with pytest.raises(SpecError) as caught:
-        jobs.build(loaded(folder, declared), parts)
+        build_jobs(loaded(folder, declared), parts)
     return str(caught.value)
 
 
@@ -214,14 +214,14 @@ def test_the_executor_is_the_jobs_else_the_platforms_else_what_its_spark_suggest
     tmp_path: Path, platform: str, declared: str, executor: tuple[str, int | None]
 ) -> None:
     loading = loaded(tmp_path, f"j: {{type: batch, selection: [audit]{declared}}}", platform)
-    made = jobs.build(loading, SHOP)
+    made = build_jobs(loading, SHOP)
     job = made.definitions().resolve_job_def("j")
     assert described(job.executor_def) == executor
 
 
 def test_runs_that_no_job_of_floe_yaml_starts_have_the_platforms_executor(tmp_path: Path) -> None:
     loading = loaded(tmp_path, "j: {type: batch, selection: [audit]}", CLUSTER)
-    made = jobs.build(loading, SHOP)
+    made = build_jobs(loading, SHOP)
     assert described(made.executor) == ("multiprocess", None)
 
 

@@ -14,12 +14,14 @@ from floe.orchestration.dbt.models import build_models
 from floe.orchestration.dbt.partitioning import check_partitions
 from floe.orchestration.external import build_external
 from floe.orchestration.io_manager import build_io_manager
+from floe.orchestration.jobs import build_jobs
 from floe.orchestration.loading import Loading, load
 from floe.orchestration.partitions import build_partitions
 from floe.orchestration.parts import Parts
 from floe.orchestration.process_jobs import build_process_jobs
 from floe.orchestration.processes import build_processes
 from floe.orchestration.ranges import build_ranges
+from floe.orchestration.schedules import build_schedules
 from floe.orchestration.settings import apply_settings
 
 Builder = Callable[[Loading, Parts], Parts]
@@ -38,7 +40,9 @@ BUILDERS: tuple[Builder, ...] = (
     apply_settings,
     check_partitions,
     build_automation,
+    build_jobs,
     build_process_jobs,
+    build_schedules,
 )
 
 

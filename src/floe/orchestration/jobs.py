@@ -9,14 +9,13 @@ from dagster import (
     AssetKey,
     AssetsDefinition,
     AssetSelection,
-    PartitionsDefinition,
     define_asset_job,
 )
 
 from floe.orchestration.executors import executor_for
 from floe.orchestration.loading import Loading
 from floe.orchestration.ops import build_ops_job, op_name
-from floe.orchestration.parts import Parts
+from floe.orchestration.parts import AnyPartitions, Parts
 from floe.orchestration.selection import AssetGraph, Keys, SelectionError, name_of
 from floe.spec.findings import Finding, KeyPath, SpecError
 from floe.spec.orchestration import BatchJob, Executor, OpsJob
@@ -25,7 +24,7 @@ _TAG = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
 _DAGSTERS_OWN = "dagster/"
 
 
-def build(loading: Loading, parts: Parts) -> Parts:
+def build_jobs(loading: Loading, parts: Parts) -> Parts:
     """Add the jobs that floe.yaml declares; all that is wrong with them is said at once."""
     jobs: dict[str, Any] = {}
     findings: list[Finding] = []
@@ -63,18 +62,18 @@ def assets_of(loading: Loading, parts: Parts, name: str) -> Keys:
     job = loading.site.spec.orchestration.jobs[name]
     if isinstance(job, OpsJob):
         return frozenset()
-    graph, made = AssetGraph(parts.specs), made_here(parts)
+    graph = AssetGraph(parts.specs)
     path = ("orchestration", "jobs", name, "selection")
     entries = [
         _select(loading, (*path, place), graph, text) for place, text in enumerate(job.selection)
     ]
     _refuse(entry for entry in entries if isinstance(entry, Finding))
     found = frozenset(key for entry in entries if not isinstance(entry, Finding) for key in entry)
-    if not found & made:
+    if not found & parts.executable:
         message = "matches only assets that are not made here"
         hint = f"Nothing in this project makes {_listed(found)}."
         raise loading.refusal(path, message, hint)
-    return found & made
+    return found & parts.executable
 
 
 def _select(loading: Loading, path: KeyPath, graph: AssetGraph, text: str) -> Keys | Finding:
@@ -88,11 +87,6 @@ def _select(loading: Loading, path: KeyPath, graph: AssetGraph, text: str) -> Ke
     return keys
 
 
-def made_here(parts: Parts) -> Keys:
-    """Return the assets that can be run; the others are only known."""
-    return frozenset(key for one in _definitions(parts) for key in one.keys)
-
-
 def made_together(parts: Parts) -> Mapping[AssetKey, Keys]:
     """Return, for each asset that is never made alone, all that are made with it and itself."""
     return {
@@ -103,7 +97,7 @@ def made_together(parts: Parts) -> Mapping[AssetKey, Keys]:
     }
 
 
-def partitions_of(parts: Parts, keys: Iterable[AssetKey]) -> PartitionsDefinition[str] | None:
+def partitions_of(parts: Parts, keys: Iterable[AssetKey]) -> AnyPartitions | None:
     """Return what partitions assets of one job; None, when none of them has partitions."""
     return next(iter(_by_partitions(parts, keys)), None)
 
@@ -116,8 +110,8 @@ def _definitions(parts: Parts) -> Iterator[AssetsDefinition]:
 
 def _by_partitions(
     parts: Parts, keys: Iterable[AssetKey]
-) -> Mapping[PartitionsDefinition[str], list[AssetKey]]:
-    found: dict[PartitionsDefinition[str], list[AssetKey]] = {}
+) -> Mapping[AnyPartitions, list[AssetKey]]:
+    found: dict[AnyPartitions, list[AssetKey]] = {}
     for key in sorted(keys):
         partitions = parts.specs[key].partitions_def
         if partitions is not None:
@@ -129,7 +123,10 @@ def _check_batch(loading: Loading, parts: Parts, name: str, keys: Keys) -> Itera
     path = ("orchestration", "jobs", name, "selection")
     by_partitions = _by_partitions(parts, keys)
     if len(by_partitions) > 1:
-        each = "; ".join(f"{_listed(some)} by {by}" for by, some in by_partitions.items())
+        named = {by: name for name, by in parts.partitions.items()}
+        each = "; ".join(
+            f"{_listed(some)} by {named.get(by, by)}" for by, some in by_partitions.items()
+        )
         message = f"one run has one partition, and these are partitioned differently: {each}"
         hint = "Give each its own job, or the same partitions to all of them."
         yield loading.finding(path, message, hint)

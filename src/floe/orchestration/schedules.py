@@ -16,18 +16,18 @@ in the night in which they go back, a daily tick in the hour that is repeated co
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from dagster import (
     AssetKey,
+    DagsterInvalidDefinitionError,
     DefaultScheduleStatus,
     DynamicPartitionsDefinition,
     MultiPartitionKey,
     MultiPartitionsDefinition,
-    PartitionsDefinition,
     RunRequest,
     ScheduleDefinition,
     ScheduleEvaluationContext,
@@ -38,13 +38,14 @@ from dagster import (
 
 from floe.orchestration.jobs import assets_of, made_together, partitions_of
 from floe.orchestration.loading import Loading
-from floe.orchestration.parts import Parts
+from floe.orchestration.parts import AnyPartitions, Parts
 from floe.orchestration.selection import Keys, name_of
 from floe.spec.findings import Finding, SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
 from floe.spec.orchestration import Schedule
 
 _LOG = logging.getLogger("floe")
+_RUNNING, _STOPPED = DefaultScheduleStatus.RUNNING, DefaultScheduleStatus.STOPPED
 
 
 @dataclass(frozen=True)
@@ -52,22 +53,25 @@ class Ticking:
     """What a schedule needs to know when its time has come."""
 
     zone: str
-    partitions: PartitionsDefinition[str] | None
+    partitions: AnyPartitions | None
     everything: bool
     """Whether all keys are wanted, or the newest alone."""
     assets: tuple[AssetKey, ...] | None
     """The assets to make; None: all of the job's."""
 
-    def evaluate(self, context: ScheduleEvaluationContext) -> list[RunRequest] | SkipReason:
+    def evaluate(self, context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
         """Say what to run at a tick. Each run has a key: a tick that is tried again adds none."""
         tick = context.scheduled_execution_time.astimezone(UTC)
         if self.partitions is None:
-            return [self._dated_run(tick)]
-        with partition_loading_context(tick, context.instance):
+            yield self._dated_run(tick)
+            return
+        # Only keys that are added at run time have to be asked for.
+        store = context.instance if _is_dynamic(self.partitions) else None
+        with partition_loading_context(tick, store):
             keys = _all_keys(self.partitions) if self.everything else _newest(self.partitions)
         if not keys:
-            return SkipReason("No partition exists at this time.")
-        return [self._partition_run(tick, key) for key in keys]
+            yield SkipReason("No partition exists at this time.")
+        yield from (self._partition_run(tick, key) for key in keys)
 
     def _dated_run(self, tick: datetime) -> RunRequest:
         day = tick.astimezone(ZoneInfo(self.zone)).date().isoformat()
@@ -85,11 +89,17 @@ class Ticking:
         )
 
 
-def _all_keys(partitions: PartitionsDefinition[str]) -> Sequence[str]:
+def _is_dynamic(partitions: AnyPartitions) -> bool:
+    if isinstance(partitions, MultiPartitionsDefinition):
+        return any(_is_dynamic(one.partitions_def) for one in partitions.partitions_defs)
+    return isinstance(partitions, DynamicPartitionsDefinition)
+
+
+def _all_keys(partitions: AnyPartitions) -> Sequence[str]:
     return partitions.get_partition_keys()
 
 
-def _newest(partitions: PartitionsDefinition[str]) -> Sequence[str]:
+def _newest(partitions: AnyPartitions) -> Sequence[str]:
     if isinstance(partitions, TimeWindowPartitionsDefinition | DynamicPartitionsDefinition):
         newest = partitions.get_last_partition_key()
         return [] if newest is None else [newest]
@@ -107,7 +117,7 @@ def _newest_of_time(partitions: MultiPartitionsDefinition) -> Sequence[str]:
     return [MultiPartitionKey(key) for key in keys]
 
 
-def build(loading: Loading, parts: Parts) -> Parts:
+def build_schedules(loading: Loading, parts: Parts) -> Parts:
     """Add the schedules that floe.yaml declares."""
     if findings := _check_names(loading):
         raise SpecError(findings)
@@ -145,16 +155,20 @@ def _build_schedule(
         everything=schedule.partition_selector == "all",
         assets=tuple(sorted(left)) if automated else None,
     )
-    runs = schedule.enabled and not (automated and not left)
-    return ScheduleDefinition(
-        name=name,
-        job=parts.jobs[schedule.job],
-        cron_schedule=schedule.cron_schedule,
-        execution_timezone=zone,
-        default_status=DefaultScheduleStatus.RUNNING if runs else DefaultScheduleStatus.STOPPED,
-        execution_fn=ticking.evaluate if left or not keys else _nothing_left,
-        description=_described(schedule, said),
-    )
+    runs = schedule.enabled and bool(left or not keys)
+    try:
+        return ScheduleDefinition(
+            name=name,
+            job=parts.jobs[schedule.job],
+            cron_schedule=schedule.cron_schedule,
+            execution_timezone=zone,
+            default_status=_RUNNING if runs else _STOPPED,
+            execution_fn=ticking.evaluate if left or not keys else _nothing_left,
+            description=_described(schedule, said),
+        )
+    except DagsterInvalidDefinitionError as error:
+        path = ("orchestration", "schedules", name)
+        raise loading.refusal(path, str(error).rstrip(".")) from error
 
 
 def _automated(parts: Parts, keys: Keys) -> Keys:

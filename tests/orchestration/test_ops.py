@@ -1,0 +1,236 @@
+"""Ops jobs: functions that are called as jobs, and floe's own upkeep."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dagster import DagsterInstance, ExecuteInProcessResult
+
+from floe.execution.spark.server import Server
+from floe.orchestration.jobs import build_jobs
+from floe.orchestration.loading import load
+from floe.orchestration.parts import Parts
+from floe.spec.findings import SpecError
+from tests.execution.maintenance.making import age
+from tests.execution.workshop import TOTALS, Workshop
+from tests.orchestration.projects import make_project
+
+if TYPE_CHECKING:
+    from dagster import JobDefinition
+
+OPS = """
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dagster import op
+
+if TYPE_CHECKING:
+    from elsewhere import Unknown
+
+
+def clean(folder: str, retention_days: int = 30, day: date | None = None, tags: list[str] = ()):
+    Path(__file__).with_name("said").write_text(f"{folder} {retention_days} {day!r} {tags}")
+    return {"removed": 3}
+
+
+def announce(context, note: str) -> str:
+    context.log.info(note)
+    return f"{context.run_id} {note}"
+
+
+def anything(**more): ...
+def unread(thing: "Unknown"): ...
+def nothing() -> object: return object()
+def broken(): raise ValueError("the disk is full")
+def steps(): yield 1
+async def later(): ...
+@op
+def decorated(): ...
+NUMBER = 3
+"""
+DATASETS = """
+datasets:
+  raw.trades: {format: csv, location: "landing/*.csv"}
+  risk.totals: {}
+"""
+
+
+def build(folder: Path, job: str) -> "JobDefinition":
+    text = f"{DATASETS}orchestration:\n  jobs:\n    tidy: {{type: ops, {job}}}\n"
+    loading = load(make_project(folder, text, {"upkeeping/chores.py": OPS}))
+    parts = build_jobs(loading, Parts())
+    return parts.definitions().resolve_job_def("tidy")
+
+
+def run(job: "JobDefinition", **how: Any) -> ExecuteInProcessResult:
+    with DagsterInstance.ephemeral() as instance:
+        return job.execute_in_process(instance=instance, **how)
+
+
+def shown(result: ExecuteInProcessResult) -> Any:
+    """What a run shows of the function's answer."""
+    (event,) = [one for one in result.all_events if one.event_type_value == "STEP_OUTPUT"]
+    found = event.step_output_data.metadata.get("result")
+    return found.value if found is not None else None
+
+
+def refusal(folder: Path, job: str) -> str:
+    with pytest.raises(SpecError) as caught:
+        build(folder, job)
+    return str(caught.value)
+
+
+CHORES = "target_function: upkeeping.chores"
+
+
+def test_an_ops_job_calls_its_function_with_its_arguments(tmp_path: Path) -> None:
+    args = "{folder: landing, retention_days: 7, day: 2026-09-01, tags: [a, b]}"
+    result = run(build(tmp_path, f"{CHORES}.clean, args: {args}"))
+    said = (tmp_path / "upkeeping/said").read_text()
+    assert said == "landing 7 datetime.date(2026, 9, 1) ['a', 'b']"
+    assert shown(result) == {"removed": 3}
+
+
+def test_arguments_that_are_not_given_have_the_functions_own_values(tmp_path: Path) -> None:
+    run(build(tmp_path, f"{CHORES}.clean, args: {{folder: landing}}"))
+    assert (tmp_path / "upkeeping/said").read_text() == "landing 30 None ()"
+
+
+def test_a_parameter_named_context_gets_that_of_the_op(tmp_path: Path) -> None:
+    result = run(build(tmp_path, f"{CHORES}:announce, args: {{note: hello}}"))
+    assert shown(result) == f"{result.run_id} hello"
+
+
+def test_an_answer_that_cannot_be_shown_is_none(tmp_path: Path) -> None:
+    result = run(build(tmp_path, f"{CHORES}.nothing"))
+    assert result.success
+    assert shown(result) is None
+
+
+def test_a_function_that_fails_fails_the_run(tmp_path: Path) -> None:
+    result = run(build(tmp_path, f"{CHORES}.broken"), raise_on_error=False)
+    assert not result.success
+
+
+def test_an_ops_job_keeps_its_description_and_tags(tmp_path: Path) -> None:
+    job = build(tmp_path, f"{CHORES}.nothing, description: Tidy up, tags: {{team: ops}}")
+    assert job.description == "Tidy up"
+    assert job.tags == {"team": "ops"}
+
+
+def test_a_function_that_takes_anything_is_given_anything(tmp_path: Path) -> None:
+    assert run(build(tmp_path, f"{CHORES}.anything, args: {{a: 1, b: [x]}}")).success
+
+
+def test_a_type_that_only_type_checkers_know_is_not_checked(tmp_path: Path) -> None:
+    assert run(build(tmp_path, f"{CHORES}.unread, args: {{thing: 1}}")).success
+
+
+@pytest.mark.parametrize(
+    ("job", "key", "words"),
+    [
+        (".clean", "args.folder", "is missing. 'upkeeping.chores.clean' needs it"),
+        (".clean, args: {folder: x, folders: y}", "args.folders", "Did you mean 'folder'?"),
+        (".clean, args: {folder: 3}", "args.folder", "should be a valid string"),
+        (
+            ".clean, args: {folder: x, retention_days: often}",
+            "args.retention_days",
+            "should be a valid integer",
+        ),
+        (
+            ".clean, args: {folder: x, retention_days: true}",
+            "args.retention_days",
+            "should be a valid integer",
+        ),
+        (".clean, args: {folder: x, tags: [a, 3]}", "args.tags[1]", "should be a valid string"),
+        (".clean, args: {folder: x, day: soon}", "args.day", "should be a valid date"),
+        (".announce, args: {note: x, context: y}", "args.context", "is given by floe"),
+        (".nothing, args: {x: 1}", "args.x", "takes no argument 'x'. It takes none."),
+        (".clear", "target_function", "has no 'clear'. Did you mean 'clean'?"),
+        (".NUMBER", "target_function", "is not a function"),
+        (".steps", "target_function", "runs nothing: it is a coroutine or a generator"),
+        (".later", "target_function", "runs nothing: it is a coroutine or a generator"),
+        (".decorated", "target_function", "is a Dagster op. Name a plain function"),
+        ("x.clean", "target_function", "there is no module 'upkeeping.choresx'"),
+    ],
+)
+def test_a_call_that_cannot_succeed_is_refused_at_load(
+    tmp_path: Path, job: str, key: str, words: str
+) -> None:
+    said = refusal(tmp_path, f"{CHORES}{job}")
+    assert f"floe.yaml:8: orchestration.jobs.tidy.{key}: " in said
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    ("job", "key", "words"),
+    [
+        ("vacuum, args: {dataset: risk.total}", "dataset", "Did you mean 'risk.totals'?"),
+        ("vacuum, args: {datasets: [risk.totals, risk.x]}", "datasets[1]", "no dataset 'risk.x'"),
+        ("vacuum, args: {retention_days: -1}", "retention_days", "greater than or equal to 0"),
+        ("vacuum, args: {retention_days: week}", "retention_days", "should be a valid number"),
+        ("vacuum, args: {retain: weekly}", "retain", "is not a duration. Write it as 30s"),
+        ("vacuum, args: {retain: 7d, retention_days: 7}", "retention_days", "says again what"),
+        ("vacuum, args: {days: 7}", "days", "'vacuum' takes no argument 'days'"),
+        ("compact, args: {dataset: raw.trades}", "dataset", "Only lake tables (format: iceberg)"),
+        ("compact, args: {min_input_files: 1}", "min_input_files", "greater than or equal to 2"),
+        ("analyze, args: {dry_run: true}", "dry_run", "'analyze' takes no argument 'dry_run'"),
+    ],
+)
+def test_arguments_of_floes_own_upkeep_are_checked_at_load(
+    tmp_path: Path, job: str, key: str, words: str
+) -> None:
+    said = refusal(tmp_path, f"target_function: {job}")
+    assert f"floe.yaml:8: orchestration.jobs.tidy.args.{key}: " in said
+    assert words in said
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_an_ops_job_vacuums_what_is_past_the_retention_that_it_names(
+    tmp_path: Path, spark_server: Server
+) -> None:
+    shop = Workshop(tmp_path, spark_server)
+    ops = {
+        name: {"type": "ops", "target_function": function, "args": args}
+        for name, function, args in (
+            ("lasting", "vacuum", {"dataset": "risk.totals", "retention_days": 10}),
+            ("trial", "vacuum", {"retention_days": 2, "dry_run": True}),
+            ("weekly", "vacuum", {"datasets": ["risk.totals"], "retain": "0s"}),
+            ("tight", "compact", {"min_input_files": 2}),
+            ("counted", "analyze", {}),
+        )
+    }
+    made = {"outputs": {"totals": "risk.totals"}, "sql": "select 2 as trades, 15.5D as amount"}
+    shop.declare({"risk.totals": TOTALS}, {"totals": made}, orchestration={"jobs": ops})
+    with shop.open() as opened:
+        opened.run("totals")
+        opened.run("totals")
+        first, second = [one.version_tag for one in opened.versions("risk.totals")]
+        age(opened.workspace, "risk.totals", first, days=5)
+        snapshots = count_snapshots(opened)
+
+        loading = load(tmp_path, {**opened.workspace.site.environ})
+        definitions = build_jobs(loading, Parts()).definitions()
+        answers = {name: shown(run(definitions.resolve_job_def(name))) for name in list(ops)[:2]}
+        assert answers["lasting"]["items"] == []
+        assert [one["name"] for one in answers["trial"]["items"] if one["kind"] == "version"] == [
+            first
+        ]
+        assert opened.states("risk.totals") == {first: "SUPERSEDED", second: "READY"}
+
+        answers = {name: shown(run(definitions.resolve_job_def(name))) for name in list(ops)[2:]}
+        assert first in {one["name"] for one in answers["weekly"]["items"]}
+        assert opened.states("risk.totals") == {first: "VACUUMED", second: "READY"}
+        assert count_snapshots(opened) == snapshots - 1
+        assert opened.main("risk.totals") == [(2, 15.5)]
+        assert [one["dataset"] for one in answers["tight"]["tables"]] == ["risk.totals"]
+        (counted,) = answers["counted"]["datasets"]
+        assert (counted["dataset"], counted["rows"]) == ("risk.totals", 1)
+
+
+def count_snapshots(opened: Any) -> int:
+    """How many states of the table the lake itself still has."""
+    with opened.sparks.session() as spark:
+        return int(spark.table("lake.risk.totals.snapshots").count())
