@@ -89,9 +89,14 @@ def test_what_the_decorator_says_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_asset_runs_as_it_is_written(tmp_path: Path) -> None:
-    text = (
-        "from dagster import asset\n\n@asset\ndef answer():\n    import helper\n    return helper.x"
-    )
+    text = """
+        from dagster import MaterializeResult, asset
+
+        @asset
+        def answer() -> MaterializeResult:
+            import helper
+            return MaterializeResult(metadata={"found": helper.x})
+    """
     make_project(tmp_path, modules("answers"), {"answers.py": text, "helper.py": "x = 42"})
     parts = load_parts(tmp_path)
     with DagsterInstance.ephemeral() as instance:
