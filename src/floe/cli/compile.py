@@ -16,7 +16,7 @@ CheckOption = Annotated[
 
 
 def compile(project: ProjectOption = None, check: CheckOption = False) -> None:  # noqa: A001
-    """Check floe.yaml and write .floe/compiled_artifacts.json."""
+    """Check floe.yaml and write .floe/compiled_artifacts.json; have dbt write its manifest."""
     from floe.settings import find_project
     from floe.spec import compile_project, write_compiled
 
@@ -34,6 +34,21 @@ def compile(project: ProjectOption = None, check: CheckOption = False) -> None: 
         markup=False,
         soft_wrap=True,
     )
+    _compile_dbt(paths)
+
+
+def _compile_dbt(paths: "ProjectPaths") -> None:
+    """Have dbt parse its project, where there is one."""
+    from floe.spec.compiler import read_compiled
+
+    tree = read_compiled(paths.compiled)["spec"]
+    if not tree.get("transforms") and not tree.get("orchestration", {}).get("dbt"):
+        return
+    from floe.orchestration.dbt.compiling import compile_dbt
+
+    manifest = compile_dbt(paths)
+    if manifest is not None:
+        console.print(f"{manifest.relative_to(paths.root)} written by dbt.", markup=False)
 
 
 def _check(paths: "ProjectPaths") -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ class Build:
             self._events.put(End(failed))
 
     def _build(self) -> str | None:
+        # dbt asks for Hive with every statement, and is told each time that there is none.
+        warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation")
         with ONE_AT_A_TIME:
             manifest = parsed(self._project)
             with marked(manifest, self._nodes) as selection:

@@ -28,7 +28,7 @@ def load_manifest(loading: Loading, project: DbtProject) -> Manifest:
             raise loading.refusal(project.declared, f"{_shown(project)} {stale}", _COMPILE)
         if stale:
             make_manifest(loading, project)
-    return _read(loading, project)
+    return read_manifest(loading, project)
 
 
 def make_manifest(loading: Loading, project: DbtProject) -> None:
@@ -48,10 +48,12 @@ def fingerprint(project: DbtProject) -> str:
     """Return a hash of all that decides on the manifest."""
     digest = hashlib.sha256(repr((project.target, sorted(project.vars.items()))).encode())
     profiles = ensure_profile(project) / "profiles.yml"
-    files = sorted(_sources(project.folder))
-    for path in [*files, *([profiles] if profiles.is_file() else [])]:
-        digest.update(str(path).encode())
-        digest.update(path.read_bytes())
+    files = {str(path.relative_to(project.folder)): path for path in _sources(project.folder)}
+    if profiles.is_file():
+        files[""] = profiles
+    for name in sorted(files):
+        digest.update(name.encode())
+        digest.update(files[name].read_bytes())
     return digest.hexdigest()
 
 
@@ -64,7 +66,8 @@ def _why_stale(project: DbtProject) -> str:
     return ""
 
 
-def _read(loading: Loading, project: DbtProject) -> Manifest:
+def read_manifest(loading: Loading, project: DbtProject) -> Manifest:
+    """Read the manifest as it is, or say what is wrong with it and what makes it."""
     where = (
         project.declared if project.is_parsed_here else ("orchestration", "dbt", "manifest_path")
     )

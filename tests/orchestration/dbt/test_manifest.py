@@ -1,0 +1,120 @@
+"""A manifest is made where that may be, and refused with the command that makes it."""
+
+from pathlib import Path
+
+import pytest
+
+from floe.cli.compile import compile as compile_command
+from floe.spec.findings import SpecError
+from tests.orchestration.dbt.bank import FILES, FLOE_YAML
+from tests.orchestration.projects import load_parts, make_project
+
+PRODUCTION = {"platform.yaml": "environment: production\n"}
+
+
+def test_new_model_is_an_asset_with_the_next_load(bank: Path) -> None:
+    before = load_parts(bank).executable
+    make_project(bank, FLOE_YAML, {"dbt/models/gold/new.sql": "select 1 as one"})
+    (new,) = load_parts(bank).executable - before
+    assert new.path == ["gold", "new"]
+
+
+def test_manifest_that_is_not_touched_is_not_made_again(bank: Path) -> None:
+    manifest = bank / "dbt/target/manifest.json"
+    before = manifest.stat().st_mtime_ns
+    load_parts(bank)
+    assert manifest.stat().st_mtime_ns == before
+
+
+def test_production_refuses_a_missing_manifest_and_says_what_makes_it(bank: Path) -> None:
+    make_project(bank, FLOE_YAML, PRODUCTION)
+    (bank / "dbt/target/manifest.json").unlink()
+    said = r"floe.yaml:4: .*dbt/target/manifest.json does not exist. Run: floe compile."
+    with pytest.raises(SpecError, match=said):
+        load_parts(bank)
+
+
+def test_production_refuses_a_stale_manifest(bank: Path) -> None:
+    make_project(bank, FLOE_YAML, PRODUCTION)
+    with pytest.raises(SpecError, match=r"is not what the dbt project says now. Run: floe compile"):
+        load_parts(bank)
+
+
+def test_floe_compile_makes_the_manifest_that_production_takes(
+    bank: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_project(bank, FLOE_YAML, PRODUCTION)
+    compile_command(bank)
+    assert "dbt/target/manifest.json" in capsys.readouterr().out
+    assert load_parts(bank).executable
+
+
+@pytest.mark.parametrize("content", [None, "no json", "[]", '{"nodes": {}}'])
+def test_manifest_of_others_that_is_none_is_refused(bank: Path, content: str | None) -> None:
+    more = "orchestration: {dbt: {manifest_path: elsewhere/manifest.json}}\n"
+    make_project(bank, FLOE_YAML + more)
+    if content is not None:
+        make_project(bank, FLOE_YAML + more, {"elsewhere/manifest.json": content})
+    with pytest.raises(SpecError) as refused:
+        load_parts(bank)
+    said = str(refused.value)
+    assert "orchestration.dbt.manifest_path: elsewhere/manifest.json" in said
+    assert "Run: dbt parse." in said
+
+
+def test_manifest_of_others_is_taken_as_it_is(bank: Path) -> None:
+    more = "orchestration: {dbt: {manifest_path: dbt/target/manifest.json}}\n"
+    make_project(bank, FLOE_YAML + more, {"dbt/models/gold/new.sql": "select 1 as one"})
+    assert "new" not in {key.path[-1] for key in load_parts(bank).executable}
+
+
+def test_project_that_dbt_cannot_parse_is_refused_in_its_words(bank: Path) -> None:
+    make_project(bank, FLOE_YAML, {"dbt/models/gold/new.sql": "select * from {{ ref('nobody') }}"})
+    said = r"transforms\[0\].path: dbt cannot parse dbt: .*depends on a node named 'nobody'"
+    with pytest.raises(SpecError, match=said):
+        load_parts(bank)
+
+
+def test_folder_without_a_dbt_project_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"transforms\[0\].path: there is no .*dbt_project.yml"):
+        load_parts(make_project(tmp_path, FLOE_YAML))
+
+
+def test_own_folder_of_the_project_wins_over_the_transform(bank: Path) -> None:
+    (bank / "dbt").rename(bank / "models_of_ours")
+    text = "transforms:\n  - {type: dbt}\norchestration: {dbt: {project_dir: models_of_ours}}\n"
+    make_project(bank, text)
+    assert load_parts(bank).executable
+
+
+def test_names_that_depend_on_the_target_are_refused_with_what_to_add(tmp_path: Path) -> None:
+    files = {name: text for name, text in FILES.items() if "macros" not in name}
+    with pytest.raises(SpecError) as refused:
+        load_parts(make_project(tmp_path, FLOE_YAML, files))
+    said = str(refused.value)
+    assert "model 'booked' (models/silver/booked.sql) asks for schema 'silver'" in said
+    assert "is put into 'default_silver'" in said
+    assert "{% macro generate_schema_name(custom_schema_name, node) -%}" in said
+
+
+def test_model_without_a_schema_is_refused(bank: Path) -> None:
+    make_project(bank, FLOE_YAML, {"dbt/models/homeless.sql": "select 1 as one"})
+    with pytest.raises(SpecError, match=r"model .homeless. .* names no schema"):
+        load_parts(bank)
+
+
+def test_schema_that_asks_for_the_target_is_refused(bank: Path) -> None:
+    sql = "{{ config(schema='gold') }} select 1 as one"
+    make_project(bank, FLOE_YAML, {"dbt/models/gold/new.sql": sql})
+    project = (bank / "dbt/dbt_project.yml").read_text()
+    project = project.replace("gold: {+schema: gold}", 'gold: {+schema: "{{ target.name }}"}')
+    make_project(bank, FLOE_YAML, {"dbt/dbt_project.yml": project})
+    with pytest.raises(SpecError, match="depends on the target"):
+        load_parts(bank)
+
+
+def test_two_models_of_one_name_are_refused(bank: Path) -> None:
+    sql = "{{ config(alias='limits_used') }} select 1 as one"
+    make_project(bank, FLOE_YAML, {"dbt/models/gold/twin.sql": sql})
+    with pytest.raises(SpecError, match="limits_used"):
+        load_parts(bank)
