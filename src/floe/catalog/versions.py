@@ -5,7 +5,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from floe import clock
@@ -27,7 +27,8 @@ NEXT_STATES: dict[str, frozenset[str]] = {
     PUBLISHING: frozenset({READY, REJECTED, ABANDONED}),
     WRITTEN: frozenset({READY, REJECTED, ABANDONED}),
     EXTERNAL: frozenset({WRITTEN, READY}),
-    READY: frozenset({SUPERSEDED, RETRACTED, VACUUMED}),
+    # What dbt makes can be read before it is tested, and a test can be run again later.
+    READY: frozenset({SUPERSEDED, REJECTED, RETRACTED, VACUUMED}),
     SUPERSEDED: frozenset({READY, RETRACTED, VACUUMED}),
     RETRACTED: frozenset({VACUUMED}),
     REJECTED: frozenset({VACUUMED}),
@@ -247,21 +248,24 @@ def latest_ready(
 ) -> DatasetVersion | None:
     """Return the READY version of a date, or the newest one of a date no later than `until`.
 
-    With a partition key only the versions of that partition count.
+    With a partition key it is that of the partition, else one that is of no partition.
     """
     query = select(DatasetVersion).where(
         DatasetVersion.dataset_id == dataset_id, DatasetVersion.state == READY
     )
-    if partition_key is not None:
-        query = query.where(DatasetVersion.partition_key == partition_key)
     if on is not None:
         query = query.where(DatasetVersion.business_date == on)
     if until is not None:
         query = query.where(DatasetVersion.business_date <= until)
-    newest = query.order_by(
-        DatasetVersion.business_date.desc(), DatasetVersion.dataset_version_id.desc()
-    )
-    return session.scalars(newest.limit(1)).first()
+    newest: list[Any] = [
+        DatasetVersion.business_date.desc(),
+        DatasetVersion.dataset_version_id.desc(),
+    ]
+    if partition_key is not None:
+        of_none = DatasetVersion.partition_key.is_(None)
+        query = query.where(or_(DatasetVersion.partition_key == partition_key, of_none))
+        newest.insert(1, case((of_none, 1), else_=0))
+    return session.scalars(query.order_by(*newest).limit(1)).first()
 
 
 def get_version_by_id(session: Session, dataset_version_id: int) -> DatasetVersion:

@@ -143,7 +143,7 @@ def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan
         for alias, one in spec.inputs.items():
             tags = None if pinned is None else pinned.get(alias, [])
             versions = (
-                versions_for(session, workspace, one, day)
+                versions_for(session, workspace, one, day, wish.partition)
                 if tags is None
                 else _tagged(session, workspace, one, tags)
             )
@@ -206,13 +206,16 @@ def _tagged(
 
 
 def versions_for(
-    session: "Session", workspace: Workspace, one: Input, day: date
+    session: "Session", workspace: Workspace, one: Input, day: date, partition: str | None = None
 ) -> Sequence[DatasetVersion]:
-    """Return what an input reads on a date: never a version of a later one."""
+    """Return what an input reads on a date: never a version of a later one.
+
+    A run for a partition reads that of the same partition, where the input has partitions.
+    """
     number = workspace.dataset_id(one.dataset, session)
     wanted = wanted_date(workspace, one, day)
     if wanted is not None:
-        version = latest_ready(session, number, on=wanted)
+        version = latest_ready(session, number, on=wanted, partition_key=partition)
         return [] if version is None else [version]
     since = None if one.max_age is None else day - one.max_age
     count = one.count if one.mapping == "last" else 1

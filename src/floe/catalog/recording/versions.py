@@ -32,6 +32,7 @@ _COLUMNS = (
     "state",
     "produced_at",
     "produced_by_run_id",
+    "partition_key",
 )
 OF_DATE = Lookup("dataset_version", _COLUMNS, by=("dataset_id", "business_date"))
 OF_RUN = Lookup("dataset_version", _COLUMNS, by=("produced_by_run_id",))
@@ -65,6 +66,7 @@ class Stored:
     state: str
     at: datetime
     run_uuid: str | None
+    partition: str | None = None
 
     @property
     def age(self) -> tuple[datetime, str]:
@@ -199,7 +201,7 @@ class _Shelf:
         return recording.find(OF_DATE, numbers, {recording.day(day) for day in days})
 
     def _stored(self, row: Row) -> Stored:
-        version_id, dataset_id, tag, day, seq, state, at, run_uuid = row
+        version_id, dataset_id, tag, day, seq, state, at, run_uuid, partition = row
         return Stored(
             version_id,
             dataset_id,
@@ -209,6 +211,7 @@ class _Shelf:
             state,
             self._recording.merging.as_moment(at),
             None if run_uuid is None else str(run_uuid),
+            partition,
         )
 
     def _shelve(self, stored: Stored) -> None:
@@ -251,15 +254,20 @@ class _Shelf:
         return known
 
     def _settle(self, announced: Sequence[Announced]) -> list[Stored]:
-        """Let the newest version of each date be READY; return those that change."""
+        """Let the newest version of each date be READY; return those that change.
+
+        The partitions of a date stand beside each other: each has a newest of its own.
+        """
         changed = []
         # Of other dates not all versions are known here.
         dates = {(one.dataset_id, self._dates[id(one)]) for one in announced}
         for versions in (self._by_date[one] for one in sorted(dates)):
             live = [stored for stored in versions if stored.state in LIVE]
-            newest = max(live, key=lambda stored: stored.age, default=None)
+            newest: dict[str | None, Stored] = {}
+            for stored in sorted(live, key=lambda stored: stored.age):
+                newest[stored.partition] = stored
             for stored in live:
-                state = READY if stored is newest else SUPERSEDED
+                state = READY if stored is newest[stored.partition] else SUPERSEDED
                 if stored.state != state:
                     stored.state = state
                     if stored.version_id is not None:
