@@ -68,7 +68,7 @@ JOBS = """
         make_all: {type: batch, selection: [bronze.*, gold.revenue]}
         make_revenue: {type: batch, selection: [gold.revenue]}
         make_daily: {type: batch, selection: [daily.revenue]}
-        break: {type: batch, selection: [gold.broken]}
+        make_broken: {type: batch, selection: [gold.broken]}
 """
 
 

@@ -64,8 +64,8 @@ class Asking:
                 case _:
                     raise SensorAnswerError(self.function, one)
         if requests:
-            return SensorResult(run_requests=requests, cursor=context.cursor)
-        return SensorResult(skip_reason=skipped, cursor=context.cursor)
+            return SensorResult(run_requests=requests)
+        return SensorResult(skip_reason=skipped)
 
 
 def _each(answer: Any) -> Iterable[Any]:

@@ -6,7 +6,7 @@ itself or through other sensors, starts no further one; people are told of it al
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
@@ -83,9 +83,10 @@ class Look:
     """What one look has come to."""
 
     place: int
-    requests: list[RunRequest]
+    requests: list[RunRequest] = field(default_factory=list)
     told: int = 0
-    failures: int = 0
+    failures: list[str] = field(default_factory=list)
+    """Who could not be told, and why."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Watch:
         return SensorResult(skip_reason=self._nothing(look), cursor=_written(look.place))
 
     def _look(self, context: SensorEvaluationContext, place: int) -> Look:
-        look, until = Look(place, []), clock.now() + PATIENCE
+        look, until = Look(place), clock.now() + PATIENCE
         for record, run in _changes(context.instance, self.state.event, place):
             if run is not None and self._is_watched(context, run):
                 self._react(context, look, record, run)
@@ -145,8 +146,9 @@ class Watch:
             look.requests += self.starter.requests(context.instance, cause)
         if self.telling.channels:
             look.told += 1
-            for failure in self.telling.tell(self._message(context.instance, record, run)):
-                look.failures += 1
+            failures = self.telling.tell(self._message(context.instance, record, run))
+            look.failures += failures
+            for failure in failures:
                 context.log.error("Run %s could not be told to %s", run.run_id, failure)
 
     def _message(
@@ -164,7 +166,8 @@ class Watch:
         if not look.told:
             return f"No watched run {self.state.verb}."
         words = f"Told people of {look.told} runs that {self.state.verb}."
-        return f"{words} {look.failures} messages were not delivered." if look.failures else words
+        unheard = " ".join(dict.fromkeys(look.failures))
+        return f"{words} Not delivered to {unheard}" if unheard else words
 
 
 def _changes(
