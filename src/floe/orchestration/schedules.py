@@ -12,7 +12,9 @@ Assets that are made by themselves (automation_condition) are left out of schedu
 reacts to its inputs needs no clock, and two starters would make everything twice.
 
 In the night in which the clocks go forward, a tick in the hour that is skipped comes at its end;
-in the night in which they go back, a daily tick in the hour that is repeated comes once.
+in the night in which they go back, a daily tick in the hour that is repeated comes once. After
+an outage Dagster makes up for the last tick that was missed, not for those before it: what they
+would have made is for a backfill, or for `on_missing`.
 """
 
 import logging
