@@ -164,6 +164,12 @@ assets: {{type: asset_sensor, job: make_revenue, watched_assets: [nothing]}}
     ]
 
 
+def test_a_name_that_dagster_keeps_for_itself_refuses_to_load(tmp_path: Path) -> None:
+    folder = make_shop(tmp_path, "in: {type: file_watcher, job: make_revenue, path: landing}")
+    with pytest.raises(SpecError, match=r"orchestration\.sensors\.in: .* Give it another name\."):
+        build_shop(folder)
+
+
 def test_sensors_are_part_of_what_dagster_loads(tmp_path: Path) -> None:
     parts = build_shop(shop(tmp_path, "answer", "{value: x}"))
     [sensor] = parts.definitions().get_repository_def().sensor_defs
