@@ -188,6 +188,12 @@ def test_a_tag_that_dagster_cannot_keep_is_refused(tmp_path: Path, tag: str) -> 
     assert f"orchestration.jobs.j.tags.{tag}: '{tag}' is not a tag" in said
 
 
+def test_a_tag_may_say_how_dagster_treats_the_runs(tmp_path: Path) -> None:
+    tags = "{dagster/priority: '3', dagster/max_retries: '2'}"
+    made = definitions(tmp_path, f"j: {{type: batch, selection: [audit], tags: {tags}}}")
+    assert made.resolve_job_def("j").run_tags["dagster/max_retries"] == "2"
+
+
 CLUSTER = "compute: {default: {url: 'spark://cluster:7077'}}\n"
 
 

@@ -22,6 +22,15 @@ from floe.spec.orchestration import BatchJob, Executor, OpsJob
 
 _TAG = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
 _DAGSTERS_OWN = "dagster/"
+_FOR_USERS = {
+    "dagster/isolation",
+    "dagster/max_retries",
+    "dagster/max_runtime",
+    "dagster/priority",
+    "dagster/retry_on_asset_or_op_failure",
+    "dagster/retry_strategy",
+}
+"""The tags of Dagster's own by which a user may say how runs are treated."""
 
 
 def build_jobs(loading: Loading, parts: Parts) -> Parts:
@@ -149,7 +158,8 @@ def _check_names(
         message = f"the asset {_listed(taken.keys)} has the same name in Dagster"
         yield loading.finding(path, message, "Give the job another name.")
     for tag in job.tags:
-        if not _TAG.fullmatch(tag) or tag.startswith(_DAGSTERS_OWN):
+        reserved = tag.startswith(_DAGSTERS_OWN) and tag not in _FOR_USERS
+        if reserved or not _TAG.fullmatch(tag):
             message = f"'{tag}' is not a tag"
             hint = "Use letters, digits, _, - and dots, after one namespace/ other than dagster/."
             yield loading.finding((*path, "tags", tag), message, hint)
