@@ -8,6 +8,7 @@ from floe import __version__
 from floe.cli import (
     analyze,
     api,
+    backfill,
     catalog,
     check,
     compact,
@@ -18,6 +19,7 @@ from floe.cli import (
     down,
     events,
     lineage,
+    partitions,
     process,
     processes,
     read,
@@ -71,12 +73,14 @@ app.command(rich_help_panel=RUN)(up.up)
 app.command(rich_help_panel=RUN)(status.status)
 app.command(rich_help_panel=RUN)(down.down)
 app.command(rich_help_panel=RUN)(run.run)
+app.command(rich_help_panel=RUN)(backfill.backfill)
 app.command(rich_help_panel=RUN)(check.check)
 app.command(rich_help_panel=RUN)(retract.retract)
 app.command(rich_help_panel=RUN)(vacuum.vacuum)
 app.command(rich_help_panel=RUN)(compact.compact)
 app.command(rich_help_panel=RUN)(analyze.analyze)
 app.command(rich_help_panel=RUN)(api.api)
+app.add_typer(partitions.app, name="partitions", rich_help_panel=RUN)
 app.add_typer(spark.app, name="spark", rich_help_panel=RUN)
 app.add_typer(token.app, name="token", rich_help_panel=RUN)
 app.add_typer(catalog.app, name="catalog", rich_help_panel=RUN)

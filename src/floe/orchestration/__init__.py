@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from floe.orchestration.definitions import FloeDefinitions
+    from floe.orchestration.dynamic_partitions import add_partitions
 
-__all__ = ["FloeDefinitions"]
+__all__ = ["FloeDefinitions", "add_partitions"]
 
 
 def __getattr__(name: str) -> Any:
@@ -14,4 +15,8 @@ def __getattr__(name: str) -> Any:
         from floe.orchestration.definitions import FloeDefinitions
 
         return FloeDefinitions
+    if name == "add_partitions":
+        from floe.orchestration.dynamic_partitions import add_partitions
+
+        return add_partitions
     raise AttributeError(f"module 'floe.orchestration' has no attribute '{name}'")

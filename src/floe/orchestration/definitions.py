@@ -9,9 +9,12 @@ from dagster import Definitions
 from floe.errors import FloeError
 from floe.orchestration.assets import build_assets
 from floe.orchestration.automation import build_automation
+from floe.orchestration.backfills import check_backfills
 from floe.orchestration.consistency import check_assets
 from floe.orchestration.dbt.models import build_models
 from floe.orchestration.dbt.partitioning import check_partitions
+from floe.orchestration.drift import report_drift
+from floe.orchestration.dynamic_partitions import build_dynamic_partitions
 from floe.orchestration.external import build_external
 from floe.orchestration.io_manager import build_io_manager
 from floe.orchestration.jobs import build_jobs
@@ -22,6 +25,7 @@ from floe.orchestration.process_jobs import build_process_jobs
 from floe.orchestration.processes import build_processes
 from floe.orchestration.ranges import build_ranges
 from floe.orchestration.schedules import build_schedules
+from floe.orchestration.sensors import build_sensors
 from floe.orchestration.settings import apply_settings
 
 Builder = Callable[[Loading, Parts], Parts]
@@ -31,8 +35,8 @@ Builder = Callable[[Loading, Parts], Parts]
 BUILDERS: tuple[Builder, ...] = (
     build_partitions,
     build_assets,
-    build_ranges,
     build_processes,
+    build_ranges,
     build_models,
     build_external,
     build_io_manager,
@@ -43,6 +47,10 @@ BUILDERS: tuple[Builder, ...] = (
     build_jobs,
     build_process_jobs,
     build_schedules,
+    build_sensors,
+    check_backfills,
+    build_dynamic_partitions,
+    report_drift,
 )
 
 
