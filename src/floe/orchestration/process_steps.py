@@ -1,7 +1,7 @@
-"""Run a process as a step of Dagster: once for each partition of the run, in their order.
+"""Run a process as a step of Dagster, for the partition of the run or for its business date.
 
-Each key is a run of its own in the catalog, with versions of its own. A failure keeps what the
-keys before it have made, and Dagster is told of that before it is told of the failure.
+In a run for several partitions the step is run for each of them in turn (`ranges.py`), so that each
+is a run of its own in the catalog, with versions of its own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,6 @@ from dagster import (
     AssetExecutionContext,
     AssetKey,
     AssetMaterialization,
-    DagsterExecutionInterruptedError,
     Failure,
     MaterializeResult,
     MetadataValue,
@@ -31,7 +30,7 @@ from floe.execution.receiving import receive_for, refuse_rejected
 from floe.execution.runner import Circumstances, run_process
 from floe.execution.versions.arrivals import Arrival
 from floe.orchestration.describing import plain
-from floe.orchestration.metadata import LOG, RUN, Read, version_metadata
+from floe.orchestration.metadata import FAILED_ROWS, LOG, RUN, Read, version_metadata
 from floe.orchestration.moments import moment_of_key, run_date
 from floe.orchestration.runtime import RESOURCE, Runtime, stoppable
 from floe.quality import Verdict
@@ -52,7 +51,7 @@ class OutputAsset:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One key of a step: what it stands for, and the run that it is."""
+    """What a step is to do: the partition key, what it stands for, and the run that it is."""
 
     key: str | None
     moment: Moment
@@ -61,7 +60,7 @@ class _Turn:
 
 @dataclass(frozen=True)
 class _Done:
-    """A turn that came to its end."""
+    """What came of it."""
 
     turn: _Turn
     made: Mapping[str, MadeVersion]
@@ -80,25 +79,28 @@ class ProcessStep:
     """The checks of each dataset: their names, and what they are for."""
 
     def run(self, context: AssetExecutionContext) -> Iterator[Any]:
-        """Run for each key in order; then tell what was made, or what went wrong."""
+        """Run the process; then tell what was made, or what went wrong."""
         runtime: Runtime = getattr(context.resources, RESOURCE)
-        done: list[_Done] = []
-        turns = _turns(context, runtime)
-        for turn in turns:
-            try:
-                with _as_failure(runtime, turn, one_of_many=len(turns) > 1):
-                    done.append(self._take(context, runtime, turn))
-            except (Failure, DagsterExecutionInterruptedError):
-                yield from self._materializations(done)
-                yield from self._rejections(runtime, turn)
-                raise
-        yield from self._results(context, done)
+        turn = _turn(context, runtime)
+        try:
+            with _as_failure(runtime, turn):
+                done = self._take(context, runtime, turn)
+        except Failure:
+            yield from self._rejections(runtime, turn)
+            raise
+        for output in self.outputs:
+            yield MaterializeResult(
+                output.key,
+                metadata=_metadata(done, output),
+                check_results=self._verdicts(output, done),
+            )
+            if output.key != output.of_dataset:
+                yield AssetMaterialization(
+                    output.of_dataset, partition=turn.key, metadata=_metadata(done, output)
+                )
 
     def _take(self, context: AssetExecutionContext, runtime: Runtime, turn: _Turn) -> _Done:
-        """Run the process once, for a key."""
         workspace = runtime.repaired()
-        if turn.key is not None:
-            context.log.info(f"{self.name} for {turn.key}")
         with stoppable() as cancellation:
             arrivals = receive_for(
                 workspace,
@@ -132,35 +134,10 @@ class ProcessStep:
             for tag in tags
         ]
 
-    def _results(self, context: AssetExecutionContext, done: Sequence[_Done]) -> Iterator[Any]:
-        """Tell what was made. Dagster materialises every key of a run by one result."""
-        for output in self.outputs:
-            for one in done:
-                known = _metadata(one, output)
-                context.add_asset_metadata(known, output.key, partition_key=one.turn.key)
-            yield MaterializeResult(output.key, check_results=self._verdicts(output, done))
-        second = [output for output in self.outputs if output.key != output.of_dataset]
-        for one in done:
-            yield from (_materialization(one, output, output.of_dataset) for output in second)
-
-    def _materializations(self, done: Sequence[_Done]) -> Iterator[AssetMaterialization]:
-        """Tell what was made before something failed: a step that fails has no results."""
-        for one in done:
-            for output in self.outputs:
-                yield _materialization(one, output, output.key)
-
-    def _verdicts(self, output: OutputAsset, done: Sequence[_Done]) -> list[AssetCheckResult]:
-        """Return one result for each check: for several keys, the worst of them."""
-        found = []
-        for name in self.checks[output.dataset]:
-            by_key = {
-                one.turn.moment.key: verdict
-                for one in done
-                for verdict in one.made[output.dataset].verdicts
-                if plain(verdict.label) == name
-            }
-            found.append(_check_result(output.key, name, by_key))
-        return found
+    def _verdicts(self, output: OutputAsset, done: _Done) -> list[AssetCheckResult]:
+        found = {plain(one.label): one for one in done.made[output.dataset].verdicts}
+        names = self.checks[output.dataset]
+        return [_check_result(output.key, name, found.get(name)) for name in names]
 
     def _rejections(self, runtime: Runtime, turn: _Turn) -> Iterator[AssetCheckResult]:
         """Tell of the checks that a version did not pass."""
@@ -174,24 +151,18 @@ class ProcessStep:
             for verdict in version.verdicts if version is not None else ():
                 name = plain(verdict.label)
                 if name in self.checks[output.dataset]:
-                    yield _check_result(output.key, name, {turn.moment.key: verdict})
+                    yield _check_result(output.key, name, verdict)
 
 
-def _turns(context: AssetExecutionContext, runtime: Runtime) -> list[_Turn]:
-    """Return what a step has to do: a turn for each partition key, or one without."""
+def _turn(context: AssetExecutionContext, runtime: Runtime) -> _Turn:
     # Not public, and the only way to the key that the event log knows the step by.
     step = context.get_step_execution_context()
     default = run_date(step, runtime.zone)
     definition = context.assets_def.partitions_def
-    keys: Sequence[str | None] = [None] if definition is None else list(context.partition_keys)
-    return [
-        _Turn(
-            key,
-            Moment(default) if key is None else moment_of_key(key, definition, default),
-            str(run_id(step.run_id, step.step.key, key, context.retry_number + 1)),
-        )
-        for key in keys
-    ]
+    key = None if definition is None else context.partition_key
+    moment = Moment(default) if key is None else moment_of_key(key, definition, default)
+    own_id = run_id(step.run_id, step.step.key, key, context.retry_number + 1)
+    return _Turn(key, moment, str(own_id))
 
 
 def _metadata(done: _Done, output: OutputAsset) -> dict[str, Any]:
@@ -199,29 +170,21 @@ def _metadata(done: _Done, output: OutputAsset) -> dict[str, Any]:
     return {**version_metadata(made, done.reads), RUN: done.turn.run_id}
 
 
-def _materialization(done: _Done, output: OutputAsset, key: AssetKey) -> AssetMaterialization:
-    return AssetMaterialization(key, partition=done.turn.key, metadata=_metadata(done, output))
-
-
-def _check_result(key: AssetKey, name: str, verdicts: Mapping[str, Verdict]) -> AssetCheckResult:
-    failed = {of: one for of, one in verdicts.items() if one.status != "PASS"}
-    if not verdicts:
-        said = "nothing was measured"
+def _check_result(key: AssetKey, name: str, verdict: Verdict | None) -> AssetCheckResult:
+    if verdict is None:
+        said = "Nothing was measured."
         return AssetCheckResult(passed=False, asset_key=key, check_name=name, description=said)
-    warned = all(one.status == "WARN" for one in failed.values())
-    rows = [one.failed_rows for one in failed.values() if one.failed_rows is not None]
+    failed = verdict.failed_rows
     return AssetCheckResult(
-        passed=not failed,
+        passed=verdict.status == "PASS",
         asset_key=key,
         check_name=name,
-        severity=AssetCheckSeverity.WARN if failed and warned else AssetCheckSeverity.ERROR,
-        description="; ".join(_said(of, one, verdicts) for of, one in failed.items()) or None,
-        metadata={"floe/failed_rows": sum(rows)} if rows else {},
+        severity=(
+            AssetCheckSeverity.WARN if verdict.status == "WARN" else AssetCheckSeverity.ERROR
+        ),
+        description=verdict.message or None,
+        metadata={} if failed is None else {FAILED_ROWS: failed},
     )
-
-
-def _said(key: str, verdict: Verdict, verdicts: Mapping[str, Verdict]) -> str:
-    return verdict.message if len(verdicts) == 1 else f"{key}: {verdict.message}"
 
 
 def _arrived(arrival: Arrival) -> str:
@@ -230,12 +193,11 @@ def _arrived(arrival: Arrival) -> str:
 
 
 @contextmanager
-def _as_failure(runtime: Runtime, turn: _Turn, *, one_of_many: bool) -> Iterator[None]:
+def _as_failure(runtime: Runtime, turn: _Turn) -> Iterator[None]:
     """Say what went wrong in floe's one sentence, with its log: a stack of ours helps nobody."""
     try:
         yield
     except FloeError as error:
-        said = f"{turn.key}: {error}" if one_of_many else str(error)
         log = run_log_path(runtime.workspace.site.state_dir, turn.run_id)
         metadata = {LOG: MetadataValue.path(log)} if log.exists() else {}
-        raise Failure(said, metadata=metadata) from None
+        raise Failure(str(error), metadata=metadata) from None

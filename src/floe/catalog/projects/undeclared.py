@@ -24,5 +24,5 @@ def note_undeclared(
         return row.dataset_id
     number = session.scalar(select(Project.project_id).where(Project.name == project.name))
     fields = dataset_fields(project, spec)
-    fields.update(project_id=number, declaration_json=None)
+    fields["project_id"], fields["declaration_json"] = number, None
     return create_dataset(session, lake, name, **fields).dataset_id
