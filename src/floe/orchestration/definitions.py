@@ -19,6 +19,7 @@ from floe.orchestration.external import build_external
 from floe.orchestration.io_manager import build_io_manager
 from floe.orchestration.jobs import build_jobs
 from floe.orchestration.loading import Loading, load
+from floe.orchestration.observing import build_observer
 from floe.orchestration.partitions import build_partitions
 from floe.orchestration.parts import Parts
 from floe.orchestration.process_jobs import build_process_jobs
@@ -27,6 +28,7 @@ from floe.orchestration.ranges import build_ranges
 from floe.orchestration.schedules import build_schedules
 from floe.orchestration.sensors import build_sensors
 from floe.orchestration.settings import apply_settings
+from floe.orchestration.triggering import build_triggers
 
 Builder = Callable[[Loading, Parts], Parts]
 
@@ -48,6 +50,8 @@ BUILDERS: tuple[Builder, ...] = (
     build_process_jobs,
     build_schedules,
     build_sensors,
+    build_triggers,
+    build_observer,
     check_backfills,
     build_dynamic_partitions,
     report_drift,

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from floe.clock import today
 from floe.errors import FloeError
 
-FLOE, DBT, AUTOSYS = "floe", "dbt", "AUTOSYS"
+FLOE, DBT, AUTOSYS, DAGSTER = "floe", "dbt", "AUTOSYS", "dagster"
 BUSINESS_DATE_TAG = "floe/business_date"
 DAILY_KEY = "%Y-%m-%d"
 
@@ -67,6 +67,11 @@ def floe_process(project: str, name: str) -> ProcessId:
 def dbt_process(project: str, model: str) -> ProcessId:
     """A dbt model."""
     return ProcessId(f"{DBT}/{project}", model)
+
+
+def dagster_job(project: str, job: str) -> ProcessId:
+    """A job of Dagster, whose runs hold those of assets, models and processes."""
+    return ProcessId(DAGSTER, f"{project}/{job}")
 
 
 def autosys_process(job: str, box: str | None = None) -> ProcessId:

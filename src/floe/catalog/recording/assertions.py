@@ -55,8 +55,10 @@ def record_assertions(recording: Recording, kept: Answer) -> None:
 
 
 def _version(recording: Recording, number: int, dataset: DatasetClaim, run_uuid: str) -> int | None:
-    """The version that was looked at, where this event also made it."""
-    return recording.versions.get((number, run_uuid)) if dataset.writes else None
+    """The version that was looked at: the one that this event made, or says that it read."""
+    if dataset.writes:
+        return recording.versions.get((number, run_uuid))
+    return recording.versions_read.get((number, dataset.version.tag or ""))
 
 
 def _name(assertion: Mapping[str, Any]) -> str:

@@ -32,6 +32,7 @@ def record_inputs(recording: Recording) -> None:
                 if tag:
                     _remember(tagged, (number, tag), dataset.version.business_date, claim.at)
     numbers = _version_numbers(recording, tagged) if tagged else {}
+    recording.versions_read.update(numbers)
     rows = [(run, number, tag, numbers.get((number, tag))) for run, number, tag in read]
     recording.merge(INPUTS, sorted(rows, key=lambda row: row[:3]))
 

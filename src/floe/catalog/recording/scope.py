@@ -35,6 +35,8 @@ class Recording:
     written_runs: list[Answer] = field(default_factory=list)
     # Versions that were made here, by dataset and run.
     versions: dict[tuple[int, str], int] = field(default_factory=dict)
+    # Versions that runs here have read, by dataset and tag.
+    versions_read: dict[tuple[int, str], int] = field(default_factory=dict)
     changes: list[Row] = field(default_factory=list)
     # Datasets whose words for the search have changed.
     reworded: set[int] = field(default_factory=set)
