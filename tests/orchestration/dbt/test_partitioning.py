@@ -51,7 +51,7 @@ def test_partition_on_a_model_that_is_made_whole_is_refused_at_its_pattern(bank:
         check_partitions(load(bank), parts)
     (finding,) = refused.value.findings
     assert finding.key == "orchestration.assets.silver.b*.partitions"
-    assert "'silver.booked' is a table" in finding.message
+    assert "dbt makes 'silver.booked' as a table" in finding.message
 
 
 def test_window_reaches_dbt_as_vars() -> None:

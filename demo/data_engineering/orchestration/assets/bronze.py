@@ -1,4 +1,4 @@
-"""What the shop's systems deliver each day. It is made up, and the same every time it is asked for."""
+"""What the shop's systems deliver each day: made up, and the same whenever it is asked for."""
 
 from datetime import date
 

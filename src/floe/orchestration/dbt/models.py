@@ -62,6 +62,11 @@ class Models:
         return upstream_of(self.manifest, node)
 
     @cached_property
+    def groups(self) -> Mapping[str, Mapping[str, Any]]:
+        """The groups of dbt, which have owners, by name."""
+        return {one["name"]: one for one in self.manifest.get("groups", {}).values()}
+
+    @cached_property
     def by_asset(self) -> dict[AssetKey, str]:
         return {key_of(node): name for name, node in self.nodes.items()}
 
@@ -139,9 +144,9 @@ def _spec(models: Models, node: Node) -> AssetSpec:
         key=key_of(node),
         deps=[key_of(one) for one in models.reads(node)],
         description=node.get("description") or None,
-        metadata=_metadata(models.project, node),
+        metadata=_metadata(node),
         group_name=_group(node),
-        owners=_owners(models.manifest, node),
+        owners=_owners(models, node),
         tags={_word(tag, "_.-"): "" for tag in node.get("tags", ())},
         kinds=set(KINDS),
         code_version=node.get("checksum", {}).get("checksum"),
@@ -154,7 +159,7 @@ def _check_specs(models: Models) -> Iterator[AssetCheckSpec]:
         yield check_spec(models.manifest, test, key)
 
 
-def _metadata(project: DbtProject, node: Node) -> dict[str, Any]:
+def _metadata(node: Node) -> dict[str, Any]:
     found: dict[str, Any] = {
         UNIQUE_ID: node["unique_id"],
         MATERIALIZED: materialized(node),
@@ -177,12 +182,11 @@ def _group(node: Node) -> str:
     return _word(str(named or node["schema"]))
 
 
-def _owners(manifest: Manifest, node: Node) -> list[str] | None:
+def _owners(models: Models, node: Node) -> list[str] | None:
     named = _dagster_meta(node).get("owners")
     if named:
         return list(named)
-    groups = {one["name"]: one for one in manifest.get("groups", {}).values()}
-    group = groups.get(node["config"].get("group") or "", {})
+    group = models.groups.get(node["config"].get("group") or "", {})
     email = (group.get("owner") or {}).get("email")
     return ([email] if isinstance(email, str) else list(email)) if email else None
 

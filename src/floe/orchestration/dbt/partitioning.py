@@ -28,7 +28,7 @@ def _find(loading: Loading, parts: Parts) -> Iterator[Finding]:
         if made is None or spec.partitions_def is None or made in PIECEWISE:
             continue
         dataset = dataset_of_dagster_key(list(spec.key.path))
-        message = f"the dbt model '{dataset}' is a {made}, which each partition would replace whole"
+        message = f"dbt makes '{dataset}' as a {made}: each partition would replace all of it"
         hint = "Make it incremental, or use a pattern that leaves it out."
         yield loading.finding(_declared(loading, spec), message, hint)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dagster import AssetCheckKey, AssetExecutionContext, AssetKey, Failure, MaterializeResult
@@ -90,7 +91,7 @@ class Step:
             self.made[dataset_of(node)] = made.tags[-1]
             if self.plan.as_one is None:
                 reads = self.versions.reads(node)
-                metadata = model_metadata(result, made, reads, self._awaits(key))
+                metadata = model_metadata(result, made, reads, self.awaited.get(key, ()))
                 yield self._told(key, moments, made.tags, metadata)
 
     def _told(
@@ -116,10 +117,14 @@ class Step:
         one_by_one = self.plan.as_one is None and is_partitioned(self.context, key)
         return self.window.moments if one_by_one else ((None, self.window.moment),)
 
-    def _awaits(self, key: AssetKey) -> list[str]:
-        """Return the checks that a version has to pass before it is good."""
-        tests = ((self.plan.node(name), check) for name, check in self.plan.checks.items())
-        return [check.name for test, check in tests if check.asset_key == key and is_strict(test)]
+    @cached_property
+    def awaited(self) -> dict[AssetKey, list[str]]:
+        """The checks that a version of each asset has to pass before it is good."""
+        found: dict[AssetKey, list[str]] = {}
+        for name, check in self.plan.checks.items():
+            if is_strict(self.plan.node(name)):
+                found.setdefault(check.asset_key, []).append(check.name)
+        return found
 
     def finish(self, reason: str | None) -> Iterator[Any]:
         """End the step: as one asset, if that is what is told of; or as a failure."""
