@@ -148,6 +148,23 @@ def test_on_a_day_without_business_the_latest_key_is_that_of_the_day_before(
     assert latest_key(made, datetime(2026, 8, 5, tzinfo=UTC)) is None
 
 
+@pytest.mark.parametrize(
+    ("body", "key", "day"),
+    [
+        ("calendar: TARGET", "2026-12-25", date(2026, 12, 25)),
+        ("cron_schedule: '0 7 * * *'", "2026-09-02", date(2026, 9, 2)),
+        ("cron_schedule: '0 0 15 * *', fmt: '%Y-%m'", "2026-09", date(2026, 9, 15)),
+        ("timezone: Asia/Tokyo", "2026-09-02", date(2026, 9, 2)),
+        ("", "EMEA", None),
+    ],
+    ids=["a holiday", "from the morning", "without a day", "in a zone", "no key of time"],
+)
+def test_the_business_date_is_the_day_on_which_a_window_begins(
+    tmp_path: Path, body: str, key: str, day: date | None
+) -> None:
+    assert business_date_of(window(tmp_path, f"start: 2026-01-01, {body}"), key) == day
+
+
 def test_static_keys_keep_their_order(tmp_path: Path) -> None:
     made = build(tmp_path, "type: static, partition_keys: [EMEA, APAC, AMER]")
     assert isinstance(made, StaticPartitionsDefinition)

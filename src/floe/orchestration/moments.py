@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from dagster import (
     Failure,
-    MultiPartitionsDefinition,
     PartitionsDefinition,
-    TimeWindowPartitionsDefinition,
 )
 
 from floe.errors import FloeError
 from floe.execution.assets import Moment
-from floe.spec.identity import BUSINESS_DATE_TAG, business_date_of_key, default_business_date
+from floe.orchestration.partitions import business_date_of
+from floe.spec.identity import BUSINESS_DATE_TAG, default_business_date
 
 if TYPE_CHECKING:
     from dagster import StepExecutionContext
@@ -67,10 +66,4 @@ def moment_of_key(key: str, definition: PartitionsDefinition[str] | None, defaul
 
 def date_of_key(key: str, definition: PartitionsDefinition[str] | None) -> date | None:
     """Return the date of the time dimension of a key; None if it has none."""
-    if isinstance(definition, TimeWindowPartitionsDefinition):
-        return business_date_of_key(key, definition.fmt)
-    if isinstance(definition, MultiPartitionsDefinition) and definition.has_time_window_dimension:
-        dimension = definition.time_window_dimension
-        part = definition.get_partition_key_from_str(key).keys_by_dimension[dimension.name]
-        return date_of_key(part, dimension.partitions_def)
-    return None
+    return None if definition is None else business_date_of(definition, key)

@@ -1,6 +1,7 @@
 """From `orchestration.partitions` to Dagster's definitions, and what their keys stand for."""
 
 from collections.abc import Iterator, Set
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 
@@ -17,6 +18,7 @@ from floe.clock import now
 from floe.orchestration.loading import Loading
 from floe.orchestration.parts import AnyPartitions, Parts
 from floe.spec.calendars import Calendar
+from floe.spec.identity import business_date_of_key
 from floe.spec.orchestration import (
     DynamicPartitions,
     MultiPartitions,
@@ -159,7 +161,8 @@ def _windows_of(cron: str, day: date) -> Iterator[datetime]:
 def business_date_of(partitions: AnyPartitions, key: str) -> date | None:
     """Return the business date that a partition key stands for; None when it has none.
 
-    It is the day on which the window begins, in the window's zone, however keys are written.
+    It is the day on which the window begins, in the window's zone. What the key says of the day
+    holds even if the window has no such key any more: something was made for that day.
     """
     if isinstance(partitions, MultiPartitionsDefinition):
         keys = partitions.get_partition_key_from_str(key).keys_by_dimension
@@ -169,7 +172,17 @@ def business_date_of(partitions: AnyPartitions, key: str) -> date | None:
         )
         return next((one for one in dates if one is not None), None)
     if isinstance(partitions, TimeWindowPartitionsDefinition):
-        return partitions.start_time_for_partition_key(key).date()
+        return _date_of(partitions, key)
+    return None
+
+
+def _date_of(window: TimeWindowPartitionsDefinition, key: str) -> date | None:
+    # When the clocks go back, Dagster adds the offset to the second of two hours of one name.
+    for fmt in (window.fmt, f"{window.fmt}%z"):
+        with suppress(ValueError):
+            found = business_date_of_key(key, fmt)
+            has_day = any(letter in window.fmt for letter in ("%d", "%j", "%x", "%c"))
+            return found if has_day else window.start_time_for_partition_key(key).date()
     return None
 
 

@@ -211,6 +211,8 @@ def _differing(
     parts: Parts, function: AssetsDefinition, given: Mapping[AssetKey, Settings]
 ) -> Iterator[Setting]:
     """Yield the settings in which assets that one function makes would differ."""
+    if len(function.keys) == 1 or not given:
+        return
     partitions = {_partitions_of(parts.specs[key], given.get(key, {})) for key in function.keys}
     # Models that can be made one by one may have different partitions: no run makes both.
     if len(partitions) > 1 and not function.can_subset:
