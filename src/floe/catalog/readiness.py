@@ -38,8 +38,9 @@ class FailedChange(NamedTuple):
 
     position: int
     process_id: int
-    run_id: int
-    business_date: date | None
+    process_key: str
+    run_uuid: str
+    facets_json: Any
 
 
 class Asked(NamedTuple):
@@ -51,9 +52,14 @@ class Asked(NamedTuple):
     most: int = 1
 
 
-def page_end(session: Session, after: int, size: int) -> int:
-    """Return where a page of the log ends that begins after a position: positions have no gaps."""
-    return max(after, min(after + size, last_position(session)))
+def page_after(session: Session, after: int, size: int) -> tuple[int, int]:
+    """Return where a page of the log begins and ends; positions have no gaps.
+
+    A log that is shorter than what was read of it is another one: it is read from its start.
+    """
+    last = last_position(session)
+    start = after if after <= last else 0
+    return start, min(start + size, last)
 
 
 def list_ready_changes(session: Session, after: int, until: int) -> list[ReadyChange]:
@@ -77,9 +83,16 @@ def list_ready_changes(session: Session, after: int, until: int) -> list[ReadyCh
 def list_failed_changes(session: Session, after: int, until: int) -> list[FailedChange]:
     """Return the runs that failed between two positions of the log, in order."""
     rows: Any = session.execute(
-        select(Change.position, Change.process_id, Change.run_id, Change.business_date)
+        select(
+            Change.position,
+            Process.process_id,
+            Process.process_key,
+            ProcessRun.run_uuid,
+            ProcessRun.facets_json,
+        )
+        .join(ProcessRun, ProcessRun.run_id == Change.run_id)
+        .join(Process, Process.process_id == ProcessRun.process_id)
         .where(Change.position > after, Change.position <= until, Change.kind == RUN_FAILED)
-        .where(Change.process_id.is_not(None), Change.run_id.is_not(None))
         .order_by(Change.position)
     )
     return [FailedChange(*row) for row in rows]

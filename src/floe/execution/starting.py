@@ -17,7 +17,7 @@ from floe.catalog.readiness import (
     facets_of_runs,
     find_dataset_ids,
     list_ready_changes,
-    page_end,
+    page_after,
     tags_on,
     tags_until,
 )
@@ -50,8 +50,8 @@ def read_page(
 ) -> Page:
     """Read the changes after a position, and decide on all that they concern."""
     with workspace.catalog.reading() as session:
-        end = page_end(session, after, size)
-        changes = list_ready_changes(session, after, end) if end > after else []
+        start, end = page_after(session, after, size)
+        changes = list_ready_changes(session, start, end) if end > start else []
         later = _Later(session, workspace)
         concerns: dict[Concern, None] = {}
         new = dict.fromkeys(
@@ -62,7 +62,7 @@ def read_page(
             concerns |= dict.fromkeys(subscriptions.overdue(dataset, day, later))
         state = GatheredState(session, workspace, concerns)
         decisions = decide_all(concerns, workspace.site.spec.processes, state)
-    return Page(end, decisions, last=end - after < size)
+    return Page(end, decisions, last=end - start < size)
 
 
 class _Later:

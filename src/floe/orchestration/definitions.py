@@ -20,6 +20,7 @@ from floe.orchestration.io_manager import build_io_manager
 from floe.orchestration.jobs import build_jobs
 from floe.orchestration.loading import Loading, load
 from floe.orchestration.observing import build_observer
+from floe.orchestration.outside import build_outside
 from floe.orchestration.partitions import build_partitions
 from floe.orchestration.parts import Parts
 from floe.orchestration.process_jobs import build_process_jobs
@@ -51,6 +52,7 @@ BUILDERS: tuple[Builder, ...] = (
     build_schedules,
     build_sensors,
     build_triggers,
+    build_outside,
     build_observer,
     check_backfills,
     build_dynamic_partitions,

@@ -51,6 +51,8 @@ WRITE = "floe/write"
 """On the definition of a Python asset: how its frame is written, when not as is usual."""
 PARTITION_COLUMN = "partition_expr"
 """On the definition of a Python asset: the column that holds the partition, as Dagster names it."""
+PRODUCER_CHECK = "floe_producer"
+"""The check of an asset that others make: whether its last producer succeeded."""
 ROWS, SCHEMA = "dagster/row_count", "dagster/column_schema"
 
 

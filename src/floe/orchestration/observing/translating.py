@@ -17,6 +17,7 @@ from floe.orchestration.metadata import (
     AWAITS,
     ENDED,
     FAILED,
+    PRODUCER_CHECK,
     READS,
     ROWS,
     RUN,
@@ -115,7 +116,8 @@ class _Translation:
         elif keys:
             yield from self._asset(step, attempt, planned, end)
         for checked in attempt.checked:
-            yield from self._check(step, attempt, checked)
+            if checked.evaluation.check_name != PRODUCER_CHECK:
+                yield from self._check(step, attempt, checked)
 
     # --- Python assets
 
