@@ -26,7 +26,7 @@ from floe.spec.processes import Engine, Mapping, WriteMode
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "running.md").read_text()
 LOOK, UPKEEP = ("why", "versions", "read", "diff"), ("retract", "vacuum", "compact", "analyze")
 SERVICES = ("up", "status", "down")
-NAMES = (*SERVICES, "run", "check", *LOOK, *UPKEEP, "spark")
+NAMES = (*SERVICES, "run", "backfill", "check", *LOOK, *UPKEEP, "spark")
 
 
 def commands() -> dict[str, Any]:
@@ -94,6 +94,13 @@ def test_every_option_service_and_state_of_what_is_up_is_explained() -> None:
     named = {word for first in explained for word in re.findall(r"[a-z][a-z ]+", first)}
     assert set(get_args(State)) <= named
     assert f"given up after {ATTEMPTS} restarts" in section("## Bringing it up")
+
+
+def test_every_option_of_a_backfill_is_explained() -> None:
+    explained = {
+        word for first in rows("### `floe backfill`") for word in re.findall(r"--?[\w-]+", first)
+    }
+    assert explained == options(COMMANDS["backfill"]) - {"--project", "-p", "--json"}
 
 
 def test_every_outcome_of_a_batch_is_explained() -> None:

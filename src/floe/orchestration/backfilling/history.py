@@ -1,0 +1,127 @@
+"""What became of a backfill so far, as the runs and materialisations in Dagster tell it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dagster import (
+    AssetCheckSeverity,
+    AssetKey,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    RunsFilter,
+)
+
+from floe.orchestration.backfilling.batches import Assets
+from floe.orchestration.ranges import RANGE_END, RANGE_START
+
+NAME_TAG = "floe/backfill"
+"""On every run of a backfill: its name."""
+ID_TAG = "floe/backfill_id"
+"""On every run: which time it is that this backfill is made."""
+START_TAG, END_TAG = "floe/backfill_start", "floe/backfill_end"
+"""On every run: the range of the whole, which may differ from that of floe.yaml."""
+HERE_TAG = "floe/in_command"
+"""On runs that live and die with the command that made them."""
+PARTITION_TAG = "dagster/partition"
+
+UNDER_WAY = (
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+)
+
+
+@dataclass(frozen=True)
+class Undertaking:
+    """One time that a backfill was made, or begun."""
+
+    id: str
+    start: str
+    end: str
+    runs: Sequence[DagsterRun]
+    """The oldest first."""
+
+    @property
+    def under_way(self) -> Sequence[DagsterRun]:
+        return [run for run in self.runs if run.status in UNDER_WAY]
+
+    @property
+    def failed(self) -> DagsterRun | None:
+        """The newest run, if it did not succeed."""
+        last = self.runs[-1]
+        return None if last.status is DagsterRunStatus.SUCCESS else last
+
+
+def last_undertaking(instance: DagsterInstance, name: str) -> Undertaking | None:
+    """Return the newest time that a backfill was made; None, when it never was."""
+    newest = instance.get_runs(RunsFilter(tags={NAME_TAG: name}), limit=1)
+    if not newest:
+        return None
+    tags = newest[0].tags
+    return undertaking(instance, tags[ID_TAG], tags[START_TAG], tags[END_TAG])
+
+
+def undertaking(instance: DagsterInstance, id_: str, start: str, end: str) -> Undertaking:
+    """Return an undertaking with the runs that it has by now."""
+    runs = instance.get_runs(RunsFilter(tags={ID_TAG: id_}))
+    return Undertaking(id_, start, end, tuple(reversed(runs)))
+
+
+def range_of_run(run: DagsterRun) -> tuple[str, str]:
+    """Return the first and the last key that a run was to make."""
+    if PARTITION_TAG in run.tags:
+        return run.tags[PARTITION_TAG], run.tags[PARTITION_TAG]
+    return run.tags[RANGE_START], run.tags[RANGE_END]
+
+
+class Made:
+    """Which assets were made for which keys, read from the logs of runs.
+
+    The log of a run that has ended is read once.
+    """
+
+    def __init__(self, instance: DagsterInstance) -> None:
+        self._instance = instance
+        self._ended: dict[str, Mapping[str, Assets]] = {}
+
+    def by(self, runs: Iterable[DagsterRun]) -> Mapping[str, Assets]:
+        """Return the assets that runs have made, by key."""
+        found: defaultdict[str, set[AssetKey]] = defaultdict(set)
+        for run in runs:
+            for key, assets in self._of(run).items():
+                found[key] |= assets
+        return {key: frozenset(assets) for key, assets in found.items()}
+
+    def _of(self, run: DagsterRun) -> Mapping[str, Assets]:
+        if run.run_id in self._ended:
+            return self._ended[run.run_id]
+        found = _read(self._instance, run.run_id)
+        if run.status not in UNDER_WAY:
+            self._ended[run.run_id] = found
+        return found
+
+
+def _read(instance: DagsterInstance, run_id: str) -> Mapping[str, Assets]:
+    kinds = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_CHECK_EVALUATION}
+    made: defaultdict[str, set[AssetKey]] = defaultdict(set)
+    last: dict[AssetKey, str] = {}
+    for entry in instance.all_logs(run_id, of_type=kinds):
+        event = entry.dagster_event
+        if event is None:
+            continue
+        if event.is_step_materialization:
+            if event.partition is not None and event.asset_key is not None:
+                made[event.partition].add(event.asset_key)
+                last[event.asset_key] = event.partition
+        else:
+            check = event.asset_check_evaluation_data
+            is_error = check.severity is AssetCheckSeverity.ERROR and check.blocking
+            # What a blocking check has refused is to be made again.
+            if is_error and not check.passed and check.asset_key in last:
+                made[last[check.asset_key]].discard(check.asset_key)
+    return {key: frozenset(assets) for key, assets in made.items()}

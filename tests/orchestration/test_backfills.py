@@ -1,0 +1,263 @@
+"""A backfill names partitions that there are, and as many at once as its assets take."""
+
+from pathlib import Path
+
+import pytest
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    DynamicPartitionsDefinition,
+    partition_loading_context,
+)
+
+from floe.orchestration.backfilling.batches import Batch, cut
+from floe.orchestration.backfills import NoSuchRangeError, keys_of_range, reach_of
+from floe.orchestration.definitions import build_parts
+from floe.orchestration.loading import load
+from floe.spec import SpecError
+from tests.orchestration.projects import load_parts, make_project
+
+ASSETS = """
+    from dagster import (
+        AssetSpec, StaticPartitionsDefinition, asset, graph_asset, multi_asset, op
+    )
+
+    @asset(key_prefix="bronze")
+    def orders(): ...
+
+    @asset(key_prefix="other")
+    def loose(): ...
+
+    @asset(key_prefix="five")
+    def some(): ...
+
+    @asset(key_prefix="own", partitions_def=StaticPartitionsDefinition(["a", "b", "c"]))
+    def lettered(): ...
+
+    @op
+    def one(): ...
+
+    @graph_asset(key_prefix="drawn")
+    def picture():
+        return one()
+
+    @multi_asset(specs=[AssetSpec(["pair", "left"]), AssetSpec(["pair", "right"])])
+    def both(): ...
+"""
+HEAD = """
+name: test
+orchestration:
+  asset_modules: [mine]
+  partitions:
+    daily: {type: time_window, start: 2026-01-01, end: 2026-03-01, calendar: TARGET}
+    hourly: {type: time_window, start: 2026-01-01-00, end: 2026-01-02-00, cron_schedule: "@hourly",
+             fmt: "%Y-%m-%d-%H"}
+    regions: {type: static, partition_keys: [us, eu, asia]}
+    clients: {type: dynamic}
+    by_region: {type: multi, partitions: {region: regions, z_day: daily}}
+    by_client: {type: multi, partitions: {client: clients, day: daily}}
+  assets:
+"""
+
+
+def project(folder: Path, partitions: str, backfill: str, selection: str = "bronze.*") -> Path:
+    # The selection leads the rules of floe.yaml to the partitions; what only the load knows,
+    # assets of other patterns show.
+    pattern = selection if selection != "*" else "bronze.*"
+    policy = ", backfill_policy: {max_partitions_per_run: 5}" if "five" in selection else ""
+    assets = (
+        f'    "{pattern}": {{partitions: {partitions}{policy}}}\n' if partitions else "    {}\n"
+    )
+    jobs = f'  jobs: {{job: {{type: batch, selection: ["{selection}"]}}}}\n'
+    return make_project(
+        folder, f"{HEAD}{assets}{jobs}  backfills: {{all: {backfill}}}\n", {"mine.py": ASSETS}
+    )
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(SpecError) as stopped:
+        load_parts(folder)
+    return str(stopped.value)
+
+
+def backfill(start: str, end: str, more: str = "") -> str:
+    return f'{{job: job, partition_range: {{start: "{start}", end: "{end}"}}{more}}}'
+
+
+def keys(folder: Path, start: str, end: str) -> list[str]:
+    loading = load(folder)
+    reach = reach_of(loading, build_parts(loading), "all")
+    return [str(key) for key in keys_of_range(reach.partitions, start, end)]
+
+
+def test_a_range_of_days_leaves_out_those_without_business(tmp_path: Path) -> None:
+    project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13"))
+    assert keys(tmp_path, "2026-01-08", "2026-01-13") == [
+        "2026-01-08",
+        "2026-01-09",
+        "2026-01-12",
+        "2026-01-13",
+    ]
+
+
+def test_a_range_of_listed_keys_follows_their_order(tmp_path: Path) -> None:
+    project(tmp_path, "regions", backfill("us", "eu"))
+    assert keys(tmp_path, "us", "asia") == ["us", "eu", "asia"]
+
+
+def test_of_two_dimensions_that_of_time_is_enough(tmp_path: Path) -> None:
+    project(tmp_path, "by_region", backfill("2026-01-08", "2026-01-09"))
+    assert keys(tmp_path, "2026-01-08", "2026-01-09") == [
+        "us|2026-01-08",
+        "eu|2026-01-08",
+        "asia|2026-01-08",
+        "us|2026-01-09",
+        "eu|2026-01-09",
+        "asia|2026-01-09",
+    ]
+    assert keys(tmp_path, "eu|2026-01-08", "asia|2026-01-09") == [
+        "eu|2026-01-08",
+        "asia|2026-01-08",
+        "eu|2026-01-09",
+        "asia|2026-01-09",
+    ]
+
+
+def test_keys_that_are_added_at_run_time_are_looked_up_when_it_is_made(tmp_path: Path) -> None:
+    project(tmp_path, "clients", backfill("acme", "zeta"))
+    load_parts(tmp_path)
+    definition = DynamicPartitionsDefinition(name="clients")
+    with DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("clients", ["acme", "midway", "zeta"])
+        with partition_loading_context(dynamic_partitions_store=instance):
+            found = keys_of_range(definition, "acme", "zeta")
+            assert list(found) == ["acme", "midway", "zeta"]
+            with pytest.raises(
+                NoSuchRangeError, match=r"no partition 'acmee'. Did you mean 'acme'"
+            ):
+                keys_of_range(definition, "acmee", "zeta")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "range_", "said"),
+    [
+        (
+            "daily",
+            ("2026-01-10", "2026-01-13"),
+            "partition_range.start: there is no partition '2026-01-10'. The next is 2026-01-12.",
+        ),
+        (
+            "by_region",
+            ("2025-12-31", "2026-01-13"),
+            "partition_range.start: there is no partition '2025-12-31'. The first is 2026-01-02.",
+        ),
+        (
+            "by_region",
+            ("2026-01-08", "2026-03-02"),
+            "partition_range.end: there is no partition '2026-03-02'. The last is 2026-02-27.",
+        ),
+        (
+            "by_region",
+            ("8 January", "2026-01-13"),
+            "partition_range.start: there is no partition '8 January'. Write it as %Y-%m-%d",
+        ),
+        (
+            "by_region",
+            ("us|2026-01-08", "erde|2026-01-13"),
+            "partition_range.end: there is no partition 'erde'. Choose one of: asia, eu, us.",
+        ),
+        (
+            "by_region",
+            ("asia|2026-01-08", "us|2026-01-13"),
+            "partition_range.end: the end us is before the start asia. Exchange them.",
+        ),
+        (
+            "by_region",
+            ("us|2026-01-08|x", "us|2026-01-13"),
+            "partition_range.start: 'us|2026-01-08|x' is no key of region|z_day. "
+            "Write it as region|z_day.",
+        ),
+    ],
+)
+def test_a_bound_that_is_no_partition_is_refused_with_the_nearest(
+    tmp_path: Path, partitions: str, range_: tuple[str, str], said: str
+) -> None:
+    project(tmp_path, partitions, backfill(*range_))
+    assert f"orchestration.backfills.all.{said}" in refusal(tmp_path)
+
+
+def test_partitions_that_only_python_declares_are_checked_too(tmp_path: Path) -> None:
+    project(tmp_path, "", backfill("a", "d"), "own.*")
+    assert "partition_range.end: there is no partition 'd'" in refusal(tmp_path)
+
+
+def test_a_job_without_partitions_cannot_be_backfilled(tmp_path: Path) -> None:
+    project(tmp_path, "", backfill("2026-01-08", "2026-01-13", ", partitions: daily"), "other.*")
+    said = "orchestration.backfills.all.job: the assets of 'job' have no partitions."
+    assert said in refusal(tmp_path)
+
+
+def test_partitions_that_no_asset_of_the_job_follows_are_refused(tmp_path: Path) -> None:
+    more = ", partitions: regions"
+    project(tmp_path, "daily", backfill("us", "eu", more))
+    said = (
+        "orchestration.backfills.all.partitions: no asset of 'job' follows 'regions'. They follow"
+    )
+    assert f"{said} daily." in refusal(tmp_path)
+
+
+def test_a_batch_is_not_larger_than_the_policy_of_an_asset(tmp_path: Path) -> None:
+    more = ", batch_size: 6"
+    project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13", more), "five.*")
+    said = "orchestration.backfills.all.batch_size: is 6, and five.some takes at most 5 in one run."
+    assert f"{said} Use 5 or less." in refusal(tmp_path)
+
+
+def test_a_graph_of_ops_takes_one_partition_at_a_time(tmp_path: Path) -> None:
+    more = ", batch_size: 2"
+    project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13", more), "drawn.*")
+    assert "batch_size: is 2, and drawn.picture is a graph of ops" in refusal(tmp_path)
+    project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13"), "drawn.*")
+    load_parts(tmp_path)
+
+
+def test_what_is_made_together_is_missing_together(tmp_path: Path) -> None:
+    project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13"), "pair.*")
+    loading = load(tmp_path)
+    reach = reach_of(loading, build_parts(loading), "all")
+    left, right = AssetKey(["pair", "left"]), AssetKey(["pair", "right"])
+    assert reach.missing(frozenset({left})) == {left, right}
+    assert reach.missing(frozenset({left, right})) == frozenset()
+
+
+A, B = AssetKey("a"), AssetKey("b")
+BOTH, SECOND, NONE = frozenset({A, B}), frozenset({B}), frozenset[AssetKey]()
+
+
+def test_batches_hold_as_many_keys_as_are_wanted_in_order() -> None:
+    keys = [f"k{number:03}" for number in range(23)]
+    batches = list(cut(keys, dict.fromkeys(keys, BOTH), 10))
+    assert [len(batch.keys) for batch in batches] == [10, 10, 3]
+    assert [key for batch in batches for key in batch.keys] == keys
+
+
+def test_what_is_made_is_left_out_and_what_lacks_the_same_goes_together() -> None:
+    missing = {"1": NONE, "2": NONE, "3": SECOND, "4": SECOND, "5": BOTH, "6": NONE, "7": BOTH}
+    assert list(cut(list(missing), missing, 10)) == [
+        Batch(("3", "4"), SECOND),
+        Batch(("5",), BOTH),
+        Batch(("7",), BOTH),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "lengths"),
+    [(1, [1] * 9), (2, [2, 1] * 3), (3, [3, 3, 3]), (5, [3, 3, 3]), (7, [6, 3]), (100, [9])],
+)
+def test_with_a_second_dimension_a_batch_is_whole_dates_or_a_part_of_one(
+    size: int, lengths: list[int]
+) -> None:
+    keys = [f"{day}|{region}" for day in "123" for region in "abc"]
+    batches = list(cut(keys, dict.fromkeys(keys, BOTH), size, width=3))
+    assert [len(batch.keys) for batch in batches] == lengths
+    assert [key for batch in batches for key in batch.keys] == keys
