@@ -98,6 +98,28 @@ def limits():
 """
 
 
+SEVERAL = """
+import pandas
+from dagster import AssetExecutionContext, BackfillPolicy, DailyPartitionsDefinition, asset
+
+DAILY = DailyPartitionsDefinition("2026-08-30", end_date="2026-09-03")
+
+
+@asset(
+    key_prefix="bronze",
+    partitions_def=DAILY,
+    backfill_policy=BackfillPolicy.single_run(),
+    metadata={"partition_expr": "day"},
+)
+def several(context: AssetExecutionContext):
+    return pandas.DataFrame({"day": [*context.partition_keys, "2026-08-30"]})
+
+
+@asset(key_prefix="bronze", partitions_def=DAILY, backfill_policy=BackfillPolicy.single_run())
+def untold(context: AssetExecutionContext):
+    return pandas.DataFrame({"amount": [1.0]})
+"""
+
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
@@ -296,3 +318,25 @@ def test_a_business_date_that_is_none_is_said(shop: Workshop, instance: DagsterI
         "The run's tag floe/business_date is 'tomorrow', which is no date"
         in (why(result)["risk__limits"])
     )
+
+
+@pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
+def test_one_frame_for_several_partitions_is_told_apart_by_its_column(
+    shop: Workshop, instance: DagsterInstance
+) -> None:
+    shop.write(SEVERAL, "several.py")
+    shop.declare({}, {}, orchestration={"asset_modules": ["several"]})
+    days = {
+        "dagster/asset_partition_range_start": "2026-08-31",
+        "dagster/asset_partition_range_end": "2026-09-01",
+    }
+    result = make(shop, instance, "bronze.several", "bronze.untold", tags=days)
+    assert why(result)["bronze__untold"].startswith(
+        "The asset 'bronze.untold' was run for 2 partitions (2026-08-31 to 2026-09-01) and "
+        "returned one frame."
+    )
+    assert told(instance, "bronze.several")[VERSION] == "2026-09-01.1"
+    with shop.open() as project:
+        states = project.states("bronze.several")
+        assert states == {"2026-08-31.1": "READY", "2026-09-01.1": "READY"}
+        assert project.main("bronze.several") == [("2026-08-31",), ("2026-09-01",)]

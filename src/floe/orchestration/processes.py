@@ -140,7 +140,7 @@ def _checks(loading: Loading, draft: _Draft) -> Mapping[str, Mapping[str, str]]:
 def _spec(loading: Loading, draft: _Draft, output: OutputAsset) -> AssetSpec:
     process, dataset = draft.spec, loading.site.spec.datasets.get(output.dataset)
     described = (dataset.description if dataset else "") or process.description
-    metadata = {"floe/process": draft.name, "floe/dataset": output.dataset}
+    metadata = {PROCESS_TAG: draft.name, "floe/dataset": output.dataset}
     if sql := _sql(loading, process):
         metadata[SQL] = sql
     return AssetSpec(
