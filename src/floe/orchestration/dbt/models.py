@@ -13,7 +13,6 @@ from dagster import (
     AssetKey,
     AssetsDefinition,
     AssetSpec,
-    BackfillPolicy,
     TableColumn,
     TableSchema,
     multi_asset,
@@ -101,8 +100,6 @@ def _asset_each(models: Models) -> AssetsDefinition:
         check_specs=list(_check_specs(models)),
         can_subset=True,
         required_resource_keys={RESOURCE},
-        # A run for several partitions is one window of time for dbt.
-        backfill_policy=BackfillPolicy.single_run(),
         # Not public, and what dagster-dbt itself does: a test of a source is a check of an asset
         # that somebody else makes.
         allow_arbitrary_check_specs=True,
