@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +31,7 @@ class Found:
     stamp: str
     """Changes when the file is replaced."""
 
-    @property
+    @cached_property
     def mark(self) -> str:
         """Return a short mark of the file in this state: another state has another mark."""
         text = f"{self.path}\0{self.size}\0{self.stamp}"

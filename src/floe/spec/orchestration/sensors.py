@@ -32,7 +32,8 @@ class FileWatcherSensor(Sensor):
     path: str
     """The folder to watch: a local one, or a URL such as s3://bucket/landing."""
     pattern: str = "*"
-    """The files that count."""
+    """The files that count, by their path below the folder. A regex must match all of it; its
+    groups `date` and `partition` tell the partition."""
     pattern_type: Literal["glob", "regex"] = "glob"
     """How `pattern` is written."""
 
