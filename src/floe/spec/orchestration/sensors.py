@@ -32,7 +32,7 @@ class FileWatcherSensor(Sensor):
     path: str
     """The folder to watch: a local one, or a URL such as s3://bucket/landing."""
     pattern: str = "*"
-    """The files that count, by all of their path below; a regex's group `date` tells the partition."""
+    """The files that count, by their path below; a regex's group `date` tells the partition."""
     pattern_type: Literal["glob", "regex"] = "glob"
     """How `pattern` is written."""
 
