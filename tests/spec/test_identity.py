@@ -12,6 +12,7 @@ from floe.spec.identity import (
     VersionTagError,
     autosys_process,
     business_date_of_key,
+    dagster_job,
     dagster_key,
     dataset_of_dagster_key,
     dbt_process,
@@ -84,3 +85,9 @@ def test_what_is_no_version_tag_is_refused(tag: str) -> None:
 def test_business_date_is_the_key_of_the_time_partition() -> None:
     assert business_date_of_key("2026-09-01") == date(2026, 9, 1)
     assert business_date_of_key("20260901-06", "%Y%m%d-%H") == date(2026, 9, 1)
+
+
+def test_a_job_of_dagster_is_a_process_beside_those_of_the_project() -> None:
+    job = dagster_job("shop", "nightly")
+    assert job.key == "dagster/shop/nightly"
+    assert process_of_key(job.key) == job

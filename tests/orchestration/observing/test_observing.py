@@ -13,6 +13,7 @@ from dagster import (
     AssetExecutionContext,
     AssetKey,
     AssetSelection,
+    BackfillPolicy,
     DagsterInstance,
     DailyPartitionsDefinition,
     Definitions,
@@ -159,14 +160,15 @@ def test_what_the_asset_says_of_its_version_is_what_the_catalog_knows(watched: W
             }
         )
 
-    watched.run([clean(work)])
+    dagster_run, _ = watched.run([clean(work)])
     watched.look()
     with watched.workspace.catalog.reading() as session:
         (version,) = list_versions(session, watched.workspace.dataset_id("silver.clean", session))
         assert (version.version_tag, version.state) == ("2026-09-01.7", READY)
         assert (version.row_count, version.size_bytes) == (12, 345)
         assert version.schema_hash is not None
-        (run,) = list_runs(session, business_date=TUESDAY, limit=1)
+        run = find_run(session, str(run_id(dagster_run, "silver__clean")))
+        assert run is not None
         (read,) = describe_inputs(session, run.run_id)
         assert read.version_tag == "2026-09-01.3"
 
@@ -405,3 +407,35 @@ def test_a_failure_that_was_raised_to_be_read_is_told_without_its_stack(
     watched.look()
     error = watched.facets(str(run_id(dagster_run, "silver__clean")))["errorMessage"]
     assert (error["message"], error["stackTrace"]) == ("the feed is empty", "")
+
+
+# How an asset says that it knows ranges is beta in Dagster, and has no other form.
+@pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`")
+def test_a_run_for_several_partitions_is_one_run_for_each_of_them(watched: Watched) -> None:
+    daily = DailyPartitionsDefinition("2026-08-01", end_offset=1)
+
+    def bronze_raw(context: AssetExecutionContext) -> None: ...
+
+    made = asset(
+        bronze_raw,
+        key=["bronze", "raw"],
+        partitions_def=daily,
+        backfill_policy=BackfillPolicy.single_run(),
+    )
+    bounds = {
+        "dagster/asset_partition_range_start": "2026-08-29",
+        "dagster/asset_partition_range_end": "2026-08-31",
+    }
+    dagster_run, good = watched.run([made], tags=bounds)
+    assert good
+    watched.look()
+    assert watched.runs()["floe/test/bronze.raw"] == ["SUCCESS"] * 3
+    assert set(watched.versions("bronze.raw")) == {
+        "2026-08-29.1",
+        "2026-08-30.1",
+        "2026-08-31.1",
+    }
+    with watched.workspace.catalog.reading() as session:
+        run = find_run(session, str(run_id(dagster_run, "bronze__raw", "2026-08-30")))
+        assert run is not None
+        assert run.business_date == date(2026, 8, 30)

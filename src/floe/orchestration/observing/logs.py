@@ -51,8 +51,11 @@ class Planned:
 
     key: AssetKey
     partitions: tuple[str, ...] = ()
-    ranged: bool = False
-    """Whether the run is for several partitions at once."""
+
+    @property
+    def ranged(self) -> bool:
+        """Whether the run is for several partitions at once."""
+        return len(self.partitions) > 1
 
 
 @dataclass(frozen=True)
@@ -206,17 +209,22 @@ def _value(value: Any) -> Any:
 
 
 def planned_of(records: Sequence[EventLogRecord]) -> dict[str, list[Planned]]:
-    """Return what a run is to make, by step."""
-    found: defaultdict[str, list[Planned]] = defaultdict(list)
+    """Return what a run is to make, by step.
+
+    For several partitions some storages keep one record, and others one for each.
+    """
+    found: defaultdict[str, dict[AssetKey, list[str]]] = defaultdict(dict)
     for record in records:
         event = record.event_log_entry.dagster_event
         if event is None or event.step_key is None:
             continue
         data = event.asset_materialization_planned_data
+        keys = found[event.step_key].setdefault(data.asset_key, [])
         if data.partitions_subset is not None:
-            keys = tuple(data.partitions_subset.get_partition_keys())
-            found[event.step_key].append(Planned(data.asset_key, keys, ranged=True))
-        else:
-            keys = () if data.partition is None else (data.partition,)
-            found[event.step_key].append(Planned(data.asset_key, keys))
-    return dict(found)
+            keys += data.partitions_subset.get_partition_keys()
+        elif data.partition is not None:
+            keys.append(data.partition)
+    return {
+        step: [Planned(key, tuple(partitions)) for key, partitions in planned.items()]
+        for step, planned in found.items()
+    }

@@ -1,0 +1,239 @@
+"""Steps of dbt as the event log shows them: each model and each test is told of on its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import (
+    AssetCheckResult,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    AssetSpec,
+    Failure,
+    MaterializeResult,
+    MetadataValue,
+    multi_asset,
+)
+
+from floe.catalog.checks import page_results
+from floe.catalog.runs import find_run
+from floe.catalog.versions import READY, REJECTED, list_versions
+from floe.execution.workspace import open_workspace
+from floe.orchestration.loading import load
+from floe.orchestration.observing import know
+from floe.orchestration.parts import Parts
+from floe.spec.identity import run_id
+from tests.events.state import state_of
+from tests.orchestration.observing.test_observing import Watched, quiet_instance
+from tests.orchestration.projects import make_project
+
+FLOE_YAML = """
+datasets:
+  bronze.orders:
+    format: csv
+    location: landing/{business_date}/*.csv
+    schema: [{name: id, type: bigint}, {name: amount, type: double}]
+"""
+SQL = "select id, amount * 2 as doubled from bronze.orders"
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    site = load(make_project(tmp_path / "project", FLOE_YAML)).site
+    home = tmp_path / "home"
+    home.mkdir()
+    with quiet_instance(home) as instance, open_workspace(site) as workspace:
+        yield Watched(workspace, instance)
+
+
+def times(second: int) -> dict[str, str]:
+    """When a part of a step began and ended, as dbt says it."""
+    return {
+        "floe/started_at": f"2026-11-16T06:00:{second:02}+00:00",
+        "floe/ended_at": f"2026-11-16T06:00:{second + 1:02}+00:00",
+    }
+
+
+def model(name: str, tag: str, sql: str, second: int, **more: Any) -> MaterializeResult[Any]:
+    return MaterializeResult(
+        asset_key=["silver", name],
+        metadata={
+            "floe/version": tag,
+            "floe/sql": MetadataValue.md(f"```sql\n{sql}\n```"),
+            "dagster/row_count": 7,
+            **times(second),
+            **more,
+        },
+    )
+
+
+def verdict(name: str, check: str, *, passed: bool, second: int) -> AssetCheckResult:
+    return AssetCheckResult(
+        passed=passed,
+        asset_key=["silver", name],
+        check_name=check,
+        severity=AssetCheckSeverity.ERROR,
+        description=None if passed else "Got 3 results, configured to fail if != 0",
+        metadata=times(second),
+    )
+
+
+def step(events: list[Any], failure: Failure | None = None) -> Any:
+    """A step that yields what dbt's steps yield."""
+
+    def spec(name: str, *deps: list[str]) -> AssetSpec:
+        unique_id = {"dbt/unique_id": f"model.shop.{name}"}
+        return AssetSpec(["silver", name], deps=deps, metadata=unique_id, skippable=True)
+
+    @multi_asset(
+        name="dbt_shop",
+        specs=[spec("orders", ["bronze", "orders"]), spec("totals", ["silver", "orders"])],
+        check_specs=[
+            AssetCheckSpec(
+                "unique_id",
+                asset=["silver", "orders"],
+                metadata={"dbt/unique_id": "test.shop.unique_id.abc123"},
+            )
+        ],
+        can_subset=True,
+    )
+    def dbt_shop() -> Iterator[Any]:
+        yield from events
+        if failure is not None:
+            raise failure
+
+    return dbt_shop
+
+
+AWAITS = {"floe/awaits": MetadataValue.json(["unique_id"])}
+READS = {
+    "floe/reads": MetadataValue.json([{"dataset": "silver.orders", "version": "2026-09-01.4"}])
+}
+
+
+def test_each_model_of_a_step_is_a_run_with_its_own_times(watched: Watched) -> None:
+    events = [
+        model("orders", "2026-09-01.4", SQL, 1),
+        verdict("orders", "unique_id", passed=True, second=2),
+        model("totals", "2026-09-01.2", "select * from lake.silver.orders", 3, **READS),
+    ]
+    dagster_run, good = watched.run([step(events)])
+    assert good
+    watched.look()
+    assert watched.runs() == {
+        "dagster/test/nightly": ["SUCCESS"],
+        "dbt/shop/orders": ["SUCCESS"],
+        "dbt/shop/totals": ["SUCCESS"],
+        "dbt/shop/unique_id": ["SUCCESS"],
+    }
+    assert watched.versions("silver.orders") == {"2026-09-01.4": READY}
+    with watched.workspace.catalog.reading() as session:
+        run = find_run(session, str(run_id(dagster_run, "dbt_shop/silver.orders")))
+        assert run is not None
+        assert run.start_ts is not None
+        assert run.end_ts is not None
+        assert (run.start_ts.second, run.end_ts.second) == (1, 2)
+
+
+def test_columns_are_followed_through_the_models_of_a_step(watched: Watched) -> None:
+    events = [
+        model("orders", "2026-09-01.4", SQL, 1),
+        model("totals", "2026-09-01.2", "select doubled from lake.silver.orders", 3, **READS),
+    ]
+    watched.run([step(events)])
+    watched.look()
+    columns = {
+        (source, source_column, target, target_column)
+        for source, source_column, target, target_column, *_ in state_of(watched.workspace.catalog)[
+            "columns"
+        ]
+    }
+    assert columns == {
+        ("lake/bronze.orders", "id", "lake/silver.orders", "id"),
+        ("lake/bronze.orders", "amount", "lake/silver.orders", "doubled"),
+        ("lake/silver.orders", "doubled", "lake/silver.totals", "doubled"),
+    }
+
+
+def test_a_model_whose_test_fails_is_rejected_and_never_was_ready(watched: Watched) -> None:
+    events = [
+        model("orders", "2026-09-01.4", SQL, 1, **AWAITS),
+        verdict("orders", "unique_id", passed=False, second=2),
+    ]
+    watched.run([step(events, Failure("dbt failed.", metadata={"floe/failed": []}))])
+    watched.look()
+    assert watched.versions("silver.orders") == {"2026-09-01.4": REJECTED}
+    assert watched.runs()["dbt/shop/orders"] == ["SUCCESS"]
+    assert watched.runs()["dbt/shop/unique_id"] == ["FAILED"]
+    kinds = [kind for kind, *_ in state_of(watched.workspace.catalog)["changes"]]
+    assert "VERSION_READY" not in kinds
+    assert "VERSION_REJECTED" in kinds
+    with watched.workspace.catalog.reading() as session:
+        number = watched.workspace.dataset_id("silver.orders", session)
+        (version,) = list_versions(session, number)
+        (found,) = page_results(session, number)
+        assert found.dataset_version_id == version.dataset_version_id
+    before = state_of(watched.workspace.catalog)
+    watched.cursor = None
+    watched.look()
+    assert state_of(watched.workspace.catalog) == before
+
+
+def test_a_model_whose_tests_never_ran_is_not_taken_for_good(watched: Watched) -> None:
+    events = [model("orders", "2026-09-01.4", SQL, 1, **AWAITS)]
+    watched.run([step(events, Failure("dbt was stopped."))])
+    watched.look()
+    assert watched.versions("silver.orders") == {"2026-09-01.4": REJECTED}
+
+
+def test_a_model_that_passes_is_ready_once_its_tests_are_done(watched: Watched) -> None:
+    seen: list[dict[str, str]] = []
+
+    class Peeks(list[Any]):
+        """Looks at the catalog between two events of the step."""
+
+        def __iter__(self) -> Iterator[Any]:
+            yield model("orders", "2026-09-01.4", SQL, 1, **AWAITS)
+            watched.look()
+            seen.append(watched.versions("silver.orders"))
+            yield verdict("orders", "unique_id", passed=True, second=2)
+            yield model("totals", "2026-09-01.2", "select 1 as one", 3)
+            watched.look()
+            seen.append(watched.versions("silver.orders"))
+
+    made = step(Peeks())
+    watched.knowledge = know(Parts(assets=(made,)), "test", "UTC")
+    watched.run([made])
+    assert seen == [{}, {"2026-09-01.4": READY}]
+
+
+def test_a_model_that_fails_fails_alone_with_what_dbt_said(watched: Watched) -> None:
+    failed = {
+        "dbt/unique_id": "model.shop.totals",
+        "name": "totals",
+        "message": "Runtime Error: division by zero",
+        "sql": "select 1/0",
+        **times(3),
+    }
+    events = [model("orders", "2026-09-01.4", SQL, 1)]
+    dagster_run, good = watched.run(
+        [step(events, Failure("dbt failed.", metadata={"floe/failed": [failed]}))]
+    )
+    assert not good
+    watched.look()
+    assert watched.runs()["dbt/shop/orders"] == ["SUCCESS"]
+    assert watched.runs()["dbt/shop/totals"] == ["FAILED"]
+    facets = watched.facets(str(run_id(dagster_run, "dbt_shop/silver.totals")))
+    assert facets["errorMessage"]["message"] == "Runtime Error: division by zero"
+    assert watched.versions("silver.totals") == {}
+
+
+def test_a_test_that_fails_later_rejects_what_was_ready(watched: Watched) -> None:
+    watched.run([step([model("orders", "2026-09-01.4", SQL, 1)])])
+    watched.look()
+    assert watched.versions("silver.orders") == {"2026-09-01.4": READY}
+    failing = verdict("orders", "unique_id", passed=False, second=2)
+    watched.run([step([failing], Failure("dbt failed.", metadata={"floe/failed": []}))])
+    watched.look()
+    assert watched.versions("silver.orders") == {"2026-09-01.4": REJECTED}
