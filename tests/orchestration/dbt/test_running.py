@@ -250,6 +250,21 @@ def test_step_that_is_stopped_ends_dbt(folder: Path, spark: Any) -> None:
     assert not spark.catalog.tableExists("dbt_gold.very_slow")
 
 
+def test_at_job_level_one_asset_tells_of_all_that_was_made(folder: Path, tmp_path: Path) -> None:
+    kept = ("project.yml", "schema_name.sql", "days.sql", "shown.sql")
+    files = {name: text for name, text in FILES.items() if name.endswith(kept)}
+    files["platform.yaml"] = (folder / "platform.yaml").read_text()
+    text = "transforms:\n  - {type: dbt}\norchestration: {dbt: {observability_level: job_level}}\n"
+    definitions = FloeDefinitions.from_compiled_artifacts(make_project(tmp_path, text, files))
+    job = definitions.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(tags={"floe/business_date": "2026-03-01"})
+    assert set(made(result)) == {"dbt.bank"}
+    assert made(result)["dbt.bank"]["floe/versions"] == {
+        "dbt_silver.days": "2026-03-01.1",
+        "dbt_gold.shown": "2026-03-01.1",
+    }
+
+
 def test_settings_of_dbt_stay_with_dbt(run: Run, spark_site: Site, spark: Any) -> None:
     assert run("dbt_silver.days").success
     assert spark.conf.get("spark.sql.ansi.enabled") == "true"
