@@ -36,6 +36,7 @@ from floe.execution.versions.drafts import (
 )
 from floe.execution.versions.places import details_of, place_of
 from floe.execution.versions.tables import table_lease
+from floe.execution.versions.writers import WriterSession
 from floe.execution.workspace import Workspace
 from floe.quality import Verdict
 from floe.spec.processes import WriteMode
@@ -140,6 +141,7 @@ def write_frame(
             run_id=wish.run_id,
             mode=wish.mode,
             lease=lease,
+            writer=WriterSession(spark.session_id),
         )
         with _let_go(workspace, spark, draft, cancellation):
             with contract_kept(workspace, spark, draft):

@@ -33,6 +33,7 @@ from floe.execution.versions.drafts import (
     write_draft,
 )
 from floe.execution.versions.tables import table_lease
+from floe.execution.versions.writers import WriterSession
 from floe.execution.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -84,12 +85,14 @@ class Attempt:
                 self._sparks.session(conf=spec.spark_conf, profile=spec.compute)
             )
             cancellation.on_cancel(partial(interrupt, spark))
-            drafts = self._reserve(stack, aliases)
+            drafts = self._reserve(stack, spark, aliases)
             with self._cleaned_up(spark, drafts, cancellation):
                 self._compute(spark, drafts, cancellation)
                 return self._publish(spark, drafts, cancellation)
 
-    def _reserve(self, stack: ExitStack, aliases: Sequence[str]) -> dict[str, Draft]:
+    def _reserve(
+        self, stack: ExitStack, spark: "SparkSession", aliases: Sequence[str]
+    ) -> dict[str, Draft]:
         """Take the leases of all tables in one order, then a tag in each."""
         outputs = self._plan.outputs
         names = sorted({outputs[alias].dataset for alias in aliases})
@@ -109,6 +112,7 @@ class Attempt:
                 mode=outputs[alias].mode,
                 lease=leases[outputs[alias].dataset],
                 shape=shape_of(self._workspace, self._plan, alias),
+                writer=WriterSession(spark.session_id, self._plan.spec.compute),
             )
             for alias in aliases
         }

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from floe.execution.site import Site
-from floe.execution.spark.session import close_session, open_session
+from floe.execution.spark.session import close_session, end_session, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -29,3 +29,7 @@ class Sparks:
             yield opened
         finally:
             close_session(opened)
+
+    def end(self, number: str, *, profile: str | None = None) -> None:
+        """End a session whose client is gone, and all that runs in it."""
+        end_session(self._site, number, profile=profile)

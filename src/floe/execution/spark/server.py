@@ -124,12 +124,14 @@ def find_log(site: Site, *, profile: str | None = None) -> Path:
     return place.log
 
 
-def connect_url(url: str, token: str | None) -> str:
-    """Return the address of a Spark Connect server with a token in it."""
-    if token is None:
+def connect_url(url: str, token: str | None = None, session: str | None = None) -> str:
+    """Return the address of a Spark Connect server with a token, or a session's number, in it."""
+    given = {"token": token, "session_id": session}
+    told = [f";{name}={quote(value, safe='')}" for name, value in given.items() if value]
+    if not told:
         return url
     base = url if "/;" in url else f"{url.rstrip('/')}/"
-    return f"{base};token={quote(token, safe='')}"
+    return base + "".join(told)
 
 
 def _foreign(place: ServerPlace) -> Server:

@@ -7,13 +7,13 @@ from floe.execution.site import Site
 from floe.execution.spark.clients import close_session, create_client, server_may_be_gone
 from floe.execution.spark.errors import SparkLostError, SparkRefusedError
 from floe.execution.spark.faults import is_lost, is_passing, is_refused
-from floe.execution.spark.server import Server, ensure_server
+from floe.execution.spark.server import Server, connect_url, ensure_server
 from floe.execution.spark.settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-__all__ = ["close_session", "interrupt", "is_lost", "is_passing", "open_session"]
+__all__ = ["close_session", "end_session", "interrupt", "is_lost", "is_passing", "open_session"]
 
 
 def open_session(
@@ -41,6 +41,15 @@ def interrupt(session: "ConnectSession") -> None:
     """
     with server_may_be_gone():
         session.interruptAll()
+
+
+def end_session(site: Site, number: str, *, profile: str | None = None) -> None:
+    """End all that runs in a session whose client is gone, and the session with it."""
+    server = ensure_server(site, profile=profile)
+    # Whoever gives the number of a session is taken for its client.
+    session = create_client(connect_url(server.url, session=number), server.pid)
+    interrupt(session)
+    close_session(session)
 
 
 def _open(site: Site, server: Server, conf: Mapping[str, str]) -> "ConnectSession":

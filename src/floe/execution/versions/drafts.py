@@ -44,6 +44,7 @@ from floe.execution.versions.audits import (
 )
 from floe.execution.versions.contracts import ContractBrokenError, fit_columns
 from floe.execution.versions.places import details_of, format_of, place_of, with_details
+from floe.execution.versions.writers import WriterSession
 from floe.execution.workspace import Workspace
 from floe.spec.processes import WriteMode
 
@@ -104,6 +105,7 @@ def reserve_draft(
     mode: WriteMode,
     lease: Held,
     shape: str | None = None,
+    writer: WriterSession | None = None,
 ) -> Draft:
     """Take the next tag and say where the version is going to live, before it does."""
     form = format_of(workspace, dataset)
@@ -118,6 +120,7 @@ def reserve_draft(
         place = place_of(workspace, dataset, version)
         spot = form.locate(workspace.site, place)
         details = {**spot.details, "mode": mode, "lease": lease.name, "fits": bool(columns)}
+        details |= writer.details if writer else {}
         version.path = spot.path
         version.metadata_json = with_details(version, details)
         version_id = version.dataset_version_id

@@ -22,6 +22,7 @@ from floe.execution.holders import is_dead
 from floe.execution.sparks import Sparks
 from floe.execution.versions.drafts import finish_publish
 from floe.execution.versions.places import details_of, format_of, place_of
+from floe.execution.versions.writers import end_writer
 from floe.execution.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def repair_versions(workspace: Workspace, sparks: Sparks) -> list[Repaired]:
     with workspace.leases.hold(lease, wait=LONGEST_WAIT), sparks.session() as spark:
         # Looked for again: another process may have been at it.
         left = list(_left_behind(workspace))
+        # All of them first: one session may write several.
+        for version, _ in left:
+            end_writer(sparks, details_of(version))
         return [_repair(workspace, spark, version, name) for version, name in left]
 
 
