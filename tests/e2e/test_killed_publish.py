@@ -247,7 +247,6 @@ def test_floe_and_spark_killed_at_random_moments(tmp_path: Path) -> None:
                 repair(project.workspace, project.sparks)
                 check_nothing_half_is_read(project, known)
                 check_all_is_mended(project)
-            print(f"round {number + 1}: {len(known)} versions", flush=True)
         # And once more all of them, at the end.
         with shop.open() as project:
             check_nothing_half_is_read(project)
