@@ -17,7 +17,8 @@ from floe.execution.formats.registry import OWN, format_named
 from floe.execution.maintenance.items import Kind
 from floe.execution.spark.server import ServerStatus
 from floe.execution.versions.contracts import WIDENINGS
-from floe.services.dagster_services import CODE, DAEMON, HOME, WEB
+from floe.orchestration.launcher.zygote import GRACE_SECONDS
+from floe.services.dagster_services import CODE, DAEMON, HOME, WEB, WORKERS
 from floe.services.state import State
 from floe.services.units import ATTEMPTS
 from floe.spec.checks import AnyCheck
@@ -90,10 +91,11 @@ def test_every_option_of_a_run_is_explained() -> None:
 def test_every_option_service_and_state_of_what_is_up_is_explained() -> None:
     explained = rows("## Bringing it up")
     assert options(COMMANDS["up"]) - {"--project", "-p"} <= explained.keys()
-    assert {"spark", "api", HOME, CODE, WEB, DAEMON} <= explained.keys()
+    assert {"spark", "api", HOME, CODE, WORKERS, WEB, DAEMON} <= explained.keys()
     named = {word for first in explained for word in re.findall(r"[a-z][a-z ]+", first)}
     assert set(get_args(State)) <= named
     assert f"given up after {ATTEMPTS} restarts" in section("## Bringing it up")
+    assert f"{GRACE_SECONDS:.0f} seconds later it" in section("### How runs start")
 
 
 def test_every_option_of_a_backfill_is_explained() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dagster import DagsterInstance
+from dagster import DagsterInstance, DefaultRunLauncher
 
 from floe.execution.site import Site
 from floe.orchestration.home import (
@@ -16,6 +16,7 @@ from floe.orchestration.home import (
     write_home,
     write_workspace,
 )
+from floe.orchestration.launcher.warm import WarmRunLauncher
 from floe.orchestration.preparing import prepare, set_pools
 from floe.settings import ProjectPaths
 from floe.spec import PlatformSpec, ProjectSpec
@@ -56,6 +57,15 @@ def test_dagster_takes_what_is_written(tmp_path: Path) -> None:
         assert instance.run_monitoring_enabled
         assert instance.telemetry_enabled is False
         assert instance.root_directory == str(tmp_path / ".floe" / "dagster")
+
+
+def test_runs_are_launched_warm_unless_the_platform_says_otherwise(tmp_path: Path) -> None:
+    found = []
+    for declared in ({}, {"launcher": "default"}):
+        write_home(site(tmp_path, **declared))
+        with DagsterInstance.from_config(str(home_of(site(tmp_path)))) as instance:
+            found.append(type(instance.run_launcher))
+    assert found == [WarmRunLauncher, DefaultRunLauncher]
 
 
 def test_only_its_owner_looks_into_the_home(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def names(made: Plan) -> list[str]:
 
 def test_a_project_with_assets_gets_everything(tmp_path: Path) -> None:
     made = plan(tmp_path, BUSY, None, ANY)
-    assert names(made) == ["spark", "api", "home", "code", "web", "daemon"]
+    assert names(made) == ["spark", "api", "home", "code", "workers", "web", "daemon"]
     assert made.notes == ()
 
 

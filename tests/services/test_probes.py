@@ -83,9 +83,10 @@ def entry(status: str, found: Any) -> dict[str, Any]:
 def test_a_project_that_does_not_load_is_said_in_one_line(web: Answering) -> None:
     web.says(workspaceOrError=entry("LOADED", {}))
     assert shows_project(web.url)() == Verdict(True)
-    error = {"message": "floe.errors.SpecError:\n\nfloe.yaml:3: no module 'assets'\n"}
+    cause = {"message": "floe.errors.SpecError:\n\nfloe.yaml:3: no module 'assets'\n"}
+    error = {"message": "DagsterUserCodeLoadError: could not load", "causes": [cause]}
     web.says(workspaceOrError=entry("LOADED", error))
-    said = "the project does not load: floe.yaml:3: no module 'assets'"
+    said = "the project does not load: floe.errors.SpecError: floe.yaml:3: no module 'assets'"
     assert shows_project(web.url)() == Verdict(True, said)
 
 

@@ -18,6 +18,8 @@ STORAGE_VARIABLE = "FLOE_DAGSTER_STORAGE"
 """Holds the address of Dagster's database with its password, which stands in no file."""
 SOCKET_VARIABLE = "FLOE_LAUNCHER_SOCKET"
 """Says where the process listens that starts runs."""
+MODULE_VARIABLE = "FLOE_DEFINITIONS"
+"""Says which module the definitions are in."""
 HEADER = "# Written by floe from platform.yaml at every start: change it there.\n"
 DEQUEUE_SECONDS = 1
 WORKERS = 4
@@ -118,7 +120,7 @@ def _storage(declared: Orchestrator) -> Mapping[str, Any]:
 def _launcher(declared: Orchestrator) -> Mapping[str, Any]:
     if declared.launcher == "default":
         return {"module": "dagster", "class": "DefaultRunLauncher", "config": {}}
-    return {"module": "floe.orchestration.launcher", "class": "WarmRunLauncher", "config": {}}
+    return {"module": "floe.orchestration.launcher.warm", "class": "WarmRunLauncher", "config": {}}
 
 
 def _tag_limit(one: TagLimit) -> dict[str, Any]:

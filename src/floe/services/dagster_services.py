@@ -5,14 +5,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from floe.execution.site import Site
-from floe.orchestration.home import SOCKET_VARIABLE, dagster_environ, write_home, write_workspace
+from floe.orchestration.home import (
+    MODULE_VARIABLE,
+    SOCKET_VARIABLE,
+    dagster_environ,
+    home_of,
+    write_home,
+    write_workspace,
+)
+from floe.orchestration.launcher.workers import Workers
 from floe.services.ports import HOST
 from floe.services.probes import answers_socket, beats, shows_project
 from floe.services.service import Service, environ_of, log_of
 
-HOME, CODE, WEB, DAEMON = "home", "code", "web", "daemon"
+HOME, CODE, WORKERS, WEB, DAEMON = "home", "code", "workers", "web", "daemon"
+# A process with several threads must not be copied, and these libraries start some by themselves.
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 OWN_DEFINITIONS = Path("orchestration", "definitions.py")
-RUN_GRACE = 30.0
+RUN_GRACE = 40.0
 """Runs that are under way get this long to end."""
 LOAD_SECONDS = 600.0
 """A large project takes its time to load."""
@@ -43,7 +58,9 @@ def dagster_services(site: Site, runtime: Path, port: int) -> list[Service]:
     }
     url = f"http://{HOST}:{port}"
     dagster = _Dagster(site, code, write_workspace(site, code), url, environ)
-    return [_home(dagster), _code(dagster), _web(dagster, port), _daemon(dagster)]
+    warm = site.platform.orchestrator.launcher == "warm"
+    workers = [_workers(dagster, runtime / "launcher.sock")] if warm else []
+    return [_home(dagster), _code(dagster), *workers, _web(dagster, port), _daemon(dagster)]
 
 
 def module_of(site: Site) -> str:
@@ -82,6 +99,23 @@ def _code(dagster: _Dagster) -> Service:
     )
 
 
+def _workers(dagster: _Dagster, socket: Path) -> Service:
+    site = dagster.site
+    return Service(
+        name=WORKERS,
+        command=(sys.executable, "-m", "floe.orchestration.launcher.zygote"),
+        log=log_of(site, WORKERS),
+        folder=site.root,
+        environ={**dagster.environ, **ONE_THREAD, MODULE_VARIABLE: module_of(site)},
+        # Runs are ended before what they work with.
+        needs=(HOME, "spark", "api"),
+        probe=answers_socket(socket),
+        start_seconds=LOAD_SECONDS,
+        grace=RUN_GRACE,
+        clean=Workers.of_home(home_of(site)).end,
+    )
+
+
 def _web(dagster: _Dagster, port: int) -> Service:
     return Service(
         name=WEB,
@@ -110,6 +144,6 @@ def _daemon(dagster: _Dagster) -> Service:
         folder=dagster.site.root,
         environ=dagster.environ,
         # It starts runs, which need what runs need.
-        needs=(HOME, CODE, "spark", "api"),
+        needs=(HOME, CODE, WORKERS, "spark", "api"),
         probe=beats(dagster.url),
     )

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from floe.execution.site import Site
 from floe.execution.spark.processes import start_of, wait_until
+from floe.orchestration.home import home_of
+from floe.orchestration.launcher.workers import Workers
 from floe.services.children import members
 from floe.services.errors import NotStoppedError
 from floe.services.spark import end_spark
 from floe.services.state import Standing, Up, forget_up
 
-GRACE_SECONDS = 15.0
+GRACE_SECONDS = 40.0
 
 
 def seen_now(up: Up) -> Up:
@@ -43,6 +45,8 @@ def end_leftovers(site: Site, up: Up) -> None:
     """End what a killed supervisor left, the last that it started first."""
     for one in reversed(up.services):
         _end(one)
+    # Runs are in sessions of their own.
+    Workers.of_home(home_of(site)).end()
     if any(one.name == "spark" for one in up.services):
         end_spark(site)
     still = [one.name for one in up.services if left(one)]

@@ -10,8 +10,10 @@ from typing import Any
 from floe.services.service import CannotTellError, Probe, Verdict
 
 SECONDS = 5.0
+SAID = 500
+"""How much of an error is shown; all of it is in the log."""
 LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
-  locationOrLoadError { ... on PythonError { message } } } } } }"""
+  locationOrLoadError { ... on PythonError { message causes { message } } } } } } }"""
 DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType required healthy } } } }"
 
 # A proxy of the company has no business between processes of one machine.
@@ -78,9 +80,10 @@ def beats(url: str) -> Probe:
 
 def _load_errors(entries: list[dict[str, Any]]) -> list[str]:
     errors = [entry["locationOrLoadError"] or {} for entry in entries]
-    messages = [str(error["message"]) for error in errors if "message" in error]
-    lines = [[line for line in message.splitlines() if line.strip()] for message in messages]
-    return [f"the project does not load: {said[-1].strip()}" for said in lines if said]
+    # The first in the chain is Dagster's own, the last is where it began.
+    causes = [[error, *error.get("causes", [])][-1] for error in errors if "message" in error]
+    said = [" ".join(str(cause["message"]).split())[:SAID] for cause in causes]
+    return [f"the project does not load: {one}" for one in said]
 
 
 def _query(url: str, query: str) -> Any:

@@ -181,7 +181,7 @@ class Orchestrator(SpecModel):
     """The password there."""
     executor: Literal["in_process", "multiprocess"] | None = None
     """What runs steps, when the job does not say."""
-    launcher: Literal["warm", "default"] = "default"
+    launcher: Literal["warm", "default"] = "warm"
     """Runs begin in a process that has the project loaded already, or each in a new one."""
     max_concurrent_runs: Annotated[int, Field(ge=1)] = 10
     """How many runs at once."""

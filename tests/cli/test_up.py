@@ -1,0 +1,248 @@
+"""`floe up`, `floe status` and `floe down`, as a user types them: real processes, real Dagster."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floe.execution.spark.processes import start_of, wait_until
+from floe.services.children import members
+from floe.services.leftovers import left
+from floe.services.state import Up, read_up, state_file
+from floe.settings import ProjectPaths
+
+# Each starts programs of its own.
+pytestmark = pytest.mark.slow
+
+FLOE = [sys.executable, "-m", "floe.cli"]
+WAIT_SECONDS = 240
+ASSETS = "from dagster import asset\n\n\n@asset\ndef hello() -> None:\n    print('hello')\n"
+QUERY = "{ assetsOrError { ... on AssetConnection { nodes { key { path } } } } }"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "floe.yaml").write_text("name: night\norchestration: {asset_modules: [assets]}\n")
+    (tmp_path / "assets.py").write_text(ASSETS)
+    (tmp_path / "platform.yaml").write_text("compute: {default: {memory: 1g}}\n")
+    yield tmp_path
+    floe(tmp_path, "down")
+    assert read_up(ProjectPaths(tmp_path)) is None
+
+
+def floe(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*FLOE, *words],
+        cwd=folder,
+        env=environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT_SECONDS,
+    )
+
+
+def environ() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
+    return {**kept, "COLUMNS": "200"}
+
+
+def up(folder: Path, *words: str) -> Up:
+    done = floe(folder, "up", "--detach", "--port", "0", "--dagster-port", "0", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = read_up(ProjectPaths(folder))
+    assert found is not None
+    return found
+
+
+def status(folder: Path) -> dict[str, dict[str, Any]]:
+    found = json.loads(floe(folder, "status", "--json").stdout)["services"]
+    return {one["service"]: one for one in found}
+
+
+def get(url: str, body: dict[str, Any] | None = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+def everything(found: Up) -> list[int]:
+    """Every process of what is up: the supervisor, its services and what those have started."""
+    sessions = [one.pid for one in found.services if one.pid is not None]
+    return [found.pid, *(pid for session in sessions for pid in members(session))]
+
+
+def gone(pids: list[int]) -> bool:
+    return wait_until(lambda: not any(start_of(pid) for pid in pids), 30)
+
+
+def test_up_status_and_down(project: Path) -> None:
+    done = floe(project, "up", "--detach", "--only", "api,dagster", "--port", "0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = read_up(ProjectPaths(project))
+    assert found is not None
+    before = everything(found)
+    services = status(project)
+    assert {name: one["state"] for name, one in services.items()} == {
+        "api": "running",
+        "home": "done",
+        "code": "running",
+        "workers": "running",
+        "web": "running",
+        "daemon": "running",
+    }
+    assert get(f"{services['api']['address']}/api/v1/health")["status"] == "up"
+    answer = get(f"{services['web']['address']}/graphql", {"query": QUERY})
+    assert answer["data"]["assetsOrError"]["nodes"] == [{"key": {"path": ["hello"]}}]
+    token = (project / ".floe" / "token").read_text().strip()
+    assert f"{services['api']['address']}/#token={token}" in done.stdout
+    logs = project / ".floe" / "logs"
+    assert not [log for log in logs.iterdir() if token in log.read_text(errors="replace")]
+    assert re.search(r"web +running +http://127\.0\.0\.1", floe(project, "status").stdout)
+
+    again = floe(project, "up")
+    assert (again.returncode, "floe is up already" in again.stdout) == (0, True)
+    assert services["web"]["address"] in again.stdout
+
+    done = floe(project, "down")
+    assert (done.returncode, done.stdout) == (0, "Everything has stopped.\n")
+    assert gone(before)
+    assert not found.runtime.exists()
+    assert floe(project, "status").returncode == 3
+    assert floe(project, "down").stdout == "Nothing is up.\n"
+
+
+def test_what_is_killed_is_started_again_with_all_that_it_had_started(project: Path) -> None:
+    found = up(project, "--only", "api,dagster")
+    code, api = (
+        next(one for one in found.services if one.name == name) for name in ("code", "api")
+    )
+    for one in (code, api):
+        assert one.pid is not None
+    inner = [pid for pid in members(code.pid or 0) if pid != code.pid]
+    assert inner
+    for one in (code, api):
+        os.kill(one.pid or 0, signal.SIGKILL)
+
+    def is_back() -> bool:
+        now = status(project)
+        both = [now["code"], now["api"]]
+        return all(one["restarts"] == 1 and one["state"] == "running" for one in both)
+
+    assert wait_until(is_back, WAIT_SECONDS, 0.5)
+    assert gone(inner)
+    web = status(project)["web"]["address"]
+
+    def shows_assets() -> bool:
+        nodes = get(f"{web}/graphql", {"query": QUERY})["data"]["assetsOrError"].get("nodes")
+        return bool(nodes == [{"key": {"path": ["hello"]}}])
+
+    assert wait_until(shows_assets, 60, 0.5)
+
+
+def test_the_next_up_repairs_what_a_killed_supervisor_left(project: Path) -> None:
+    found = up(project, "--only", "api,dagster")
+    before = everything(found)
+    os.kill(found.pid, signal.SIGKILL)
+    assert gone([found.pid])
+    seen = floe(project, "status", "--json")
+    assert seen.returncode == 1
+    states = {one["service"]: one["state"] for one in json.loads(seen.stdout)["services"]}
+    assert states["api"] == states["web"] == "left over"
+    second = up(project, "--only", "api")
+    assert gone(before)
+    assert not found.runtime.exists()
+    assert [one.name for one in second.services if one.alive] == ["api"]
+
+
+def test_down_ends_what_a_killed_supervisor_left(project: Path) -> None:
+    found = up(project, "--only", "api")
+    before = everything(found)
+    os.kill(found.pid, signal.SIGKILL)
+    assert floe(project, "down").stdout == "Everything has stopped.\n"
+    assert gone(before)
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_leaves_nothing_also_during_the_start(project: Path, presses: int) -> None:
+    command = [*FLOE, "up", "--only", "api,dagster", "--port", "0", "--dagster-port", "0"]
+    with subprocess.Popen(
+        command,
+        cwd=project,
+        env=environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("code is starting"):
+                break
+        found = read_up(ProjectPaths(project))
+        assert found is not None
+        assert wait_until(lambda: len(everything(found)) > 2, 30)
+        for _ in range(presses):
+            process.send_signal(signal.SIGINT)
+        said.append(process.stdout.read())
+    assert process.returncode == 0, said
+    assert said[-1].endswith("Everything has stopped.\n")
+    assert "Traceback" not in "".join(said)
+    assert gone(everything(found))
+    assert not [pid for one in found.services for pid in left(one)]
+    assert not state_file(ProjectPaths(project)).exists()
+
+
+def test_a_port_that_is_taken_is_moved_or_reported(project: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        refused = floe(project, "up", "--only", "api", "--port", str(port))
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"Port {port}, asked for the API, is taken")
+        refused = floe(project, "up", "--detach", "--only", "api", "--port", str(port))
+        assert refused.returncode == 1
+        assert f"Port {port}, asked for the API, is taken" in refused.stderr
+    assert floe(project, "status").returncode == 3
+
+
+def test_a_project_that_does_not_load_is_said_and_everything_else_is_up(project: Path) -> None:
+    (project / "assets.py").write_text("raise RuntimeError('broken on purpose')\n")
+    found = up(project, "--only", "dagster")
+    assert {one.state for one in found.services} == {"running", "done"}
+    (web,) = [one for one in found.services if one.name == "web"]
+    assert "the project does not load" in web.said
+    assert "broken on purpose" in web.said
+
+
+@pytest.mark.java
+def test_spark_is_brought_up_started_again_and_taken_along(project: Path) -> None:
+    found = up(project, "--only", "spark")
+    address = found.services[0].address
+    assert address is not None
+    assert address.startswith("sc://localhost:")
+    server = json.loads((project / ".floe" / "spark" / "server.json").read_text())
+    os.kill(server["pid"], signal.SIGKILL)
+
+    def is_back() -> bool:
+        now = status(project)["spark"]
+        return bool(now["restarts"] == 1 and now["state"] == "running")
+
+    assert wait_until(is_back, WAIT_SECONDS, 0.5)
+    second = json.loads((project / ".floe" / "spark" / "server.json").read_text())
+    assert second["pid"] != server["pid"]
+    assert floe(project, "down").returncode == 0
+    assert gone([second["pid"], *everything(found)])
