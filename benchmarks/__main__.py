@@ -22,6 +22,7 @@ MODULES = (
     "startup",
     "client_import",
     "pipeline",
+    "backfill",
     "triggers",
 )
 
