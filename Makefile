@@ -6,16 +6,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(PYTHON) tools/setup.py
 
-.PHONY: help setup demo test check coverage bench soak clean lock format
+.PHONY: help setup demo demo-once demo-night test check coverage bench soak clean lock format
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install all that floe needs: Python packages, Java, node, Spark's jars
 	@$(SETUP)
 
-demo: setup ## run a night of the demo project on embedded Spark, and show what came of it
+demo: setup ## bring everything up, run a day of the demo shop through Dagster, and stay up
 	@$(BIN)/python -m tools.demo
+
+demo-once: setup ## the same, and stop it all at the end
+	@$(BIN)/python -m tools.demo --once
+
+demo-night: setup ## the other demo: a night of credit risk on embedded Spark, without Dagster
+	@$(BIN)/python -m tools.demo.night
 
 test: setup ## one pass of everything: format, lint, types, import contracts, all tests
 	@$(BIN)/python -m tools.check
@@ -44,5 +50,6 @@ lock: setup ## pin every requirement anew, with hashes
 
 clean: ## remove what set-up and runs have made
 	@rm -rf $(VENV) .cache .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis \
-		.import_linter_cache benchmarks/.work demo/*/.floe demo/*/data
+		.import_linter_cache benchmarks/.work demo/*/.floe demo/*/data \
+		demo/*/dbt/target demo/*/dbt/logs
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

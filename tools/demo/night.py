@@ -1,10 +1,10 @@
-"""The demo: what a newcomer would type, typed for them in demo/credit_risk."""
+"""A night of demo/credit_risk: what a newcomer would type, typed for them."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = ROOT / "demo" / "credit_risk"
 DAY = "2026-09-01"
 COMMANDS = (

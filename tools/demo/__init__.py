@@ -1,0 +1,1 @@
+"""The demos, each as a newcomer would type it."""

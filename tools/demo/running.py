@@ -1,0 +1,123 @@
+"""The demo's floe: brought up, asked, and stopped, as a user does it."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from floe.cli.output import console
+from floe.cli.service_views import shown_live
+from floe.errors import FloeError
+from floe.services.state import Up, read_up
+from floe.settings import ProjectPaths
+from tools.demo.signals import uninterrupted
+
+LOOK_SECONDS = 0.2
+COMMAND = (sys.executable, "-m", "floe.cli")
+
+
+class NotUpError(FloeError):
+    """Something did not come up."""
+
+    def __init__(self, said: str, log: Path) -> None:
+        super().__init__(f"{said}\nThe log is {shown(log)}")
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where the services are."""
+
+    dagster: str
+    api: str
+
+
+@dataclass(frozen=True)
+class Floe:
+    """The commands of floe, in a project."""
+
+    root: Path
+
+    def log(self, service: str) -> Path:
+        """Return where a service says what it does."""
+        return self.root / ".floe" / "logs" / f"{service}.log"
+
+    def is_up(self) -> bool:
+        found = read_up(ProjectPaths(self.root))
+        return found is not None and found.alive
+
+    def show(self, *command: str) -> None:
+        """Print a command and what it says."""
+        console.print(f"\n$ floe {' '.join(command)}", style="bold", markup=False)
+        sys.stdout.flush()
+        subprocess.run([*COMMAND, *command], cwd=self.root, check=True)
+
+    @contextmanager
+    def up(self) -> Iterator[Stand]:
+        """Have everything up. What was up before stays up after."""
+        if self.is_up():
+            console.print("floe is up already, and stays up.")
+            yield self._stand(read_up(ProjectPaths(self.root)))
+            return
+        with uninterrupted():
+            process = self._start()
+        try:
+            yield self._stand(self._wait(process))
+        finally:
+            with uninterrupted():
+                self._stop(process)
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        """Start `floe up` in a session of its own: Ctrl-C is for the demo alone."""
+        log = self.log("up")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                [*COMMAND, "up"],
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _wait(self, process: "subprocess.Popen[bytes]") -> Up | None:
+        """Show how it comes up, until it is."""
+        with shown_live() as report:
+            while process.poll() is None:
+                found = read_up(ProjectPaths(self.root))
+                if found is not None and found.pid == process.pid:
+                    report(found)
+                    if found.settled:
+                        return found
+                time.sleep(LOOK_SECONDS)
+        return None
+
+    def _stand(self, found: Up | None) -> Stand:
+        if found is None:
+            said = self.log("up").read_text(errors="replace").strip()
+            raise NotUpError(said, self.log("up"))
+        for one in found.services:
+            if one.state == "failed":
+                raise NotUpError(f"{one.name} did not come up: {one.said}", one.log)
+        at = {one.name: one.address or "" for one in found.services}
+        return Stand(dagster=at["web"], api=at["api"])
+
+    def _stop(self, process: "subprocess.Popen[bytes]") -> None:
+        """Stop everything that was started, though nobody may listen any more."""
+        process.terminate()
+        try:
+            console.print("Stopping what was started …")
+        finally:
+            process.wait()
+            if read_up(ProjectPaths(self.root)) is not None:
+                # It was killed, and could not stop the others.
+                subprocess.run([*COMMAND, "down"], cwd=self.root, check=False)
+
+
+def shown(path: Path) -> Path:
+    """Return a path as it is shown: from here, where that is shorter."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
