@@ -13,6 +13,8 @@ from dagster import (
     Failure,
     MaterializeResult,
     MetadataValue,
+    StaticPartitionsDefinition,
+    asset,
     multi_asset,
 )
 
@@ -134,6 +136,25 @@ def test_each_model_of_a_step_is_a_run_with_its_own_times(watched: Watched) -> N
         assert run.start_ts is not None
         assert run.end_ts is not None
         assert (run.start_ts.second, run.end_ts.second) == (1, 2)
+
+
+def test_test_in_the_run_of_a_partition_is_on_the_version_of_its_model(watched: Watched) -> None:
+    @asset(key=["bronze", "orders"], partitions_def=StaticPartitionsDefinition(["one"]))
+    def raw() -> None:
+        pass
+
+    events = [
+        model("orders", "2026-09-01.4", SQL, 1),
+        verdict("orders", "unique_id", passed=True, second=2),
+    ]
+    _, good = watched.run([raw, step(events)], partition_key="one")
+    assert good
+    watched.look()
+    number = watched.workspace.dataset_id("silver.orders")
+    with watched.workspace.catalog.reading() as session:
+        (version,) = list_versions(session, number)
+        (found,) = page_results(session, number)
+        assert found.dataset_version_id == version.dataset_version_id
 
 
 def test_columns_are_followed_through_the_models_of_a_step(watched: Watched) -> None:

@@ -324,13 +324,14 @@ class _Translation:
         verdict = verdict_of(checked)
         broken = not verdict.passed and verdict.strict
         message = verdict.message or f"The check {name} failed on {dataset}."
+        version = _made_before(checked, attempt) or self._log.version_of(checked)
         yield Report(checked.place, "START", began, run)
         yield Report(
             checked.place,
             "FAIL" if broken else "COMPLETE",
             _time(metadata.get(ENDED)) or checked.at,
             run,
-            [Read(dataset, self._log.version_of(checked), [verdict])],
+            [Read(dataset, version, [verdict])],
             failure=Failure(message) if broken else None,
         )
 
@@ -340,6 +341,17 @@ class _Translation:
 
     def _id(self, step: str, partition: str | None, attempt: Attempt) -> str:
         return str(run_id(self._run.run_id, step, partition, attempt.number))
+
+
+def _made_before(checked: Checked, attempt: Attempt) -> str:
+    """Return the version that the same step made of what was checked, if it has no partition.
+
+    In the run of a partition Dagster does not find it: it looks for that partition alone.
+    """
+    key, at = checked.evaluation.asset_key, checked.place
+    made = [one for one in attempt.made if one.key == key and one.place < at]
+    whole = [one for one in made if one.partition is None]
+    return str(whole[-1].metadata.get(VERSION) or "") if whole else ""
 
 
 def verdict_of(checked: Checked) -> Verdict:
