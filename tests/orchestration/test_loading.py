@@ -9,6 +9,7 @@ import pytest
 from floe.orchestration.loading import StaleProjectError, load
 from floe.settings import ProjectNotFoundError, ProjectPaths
 from floe.spec.compiler import compile_project, write_compiled
+from floe.spec.findings import SpecError
 from tests.orchestration.projects import make_project
 
 PRODUCTION = {"platform.yaml": "environment: production\n"}
@@ -99,6 +100,17 @@ def test_variables_of_the_environment_hold_at_load(tmp_path: Path) -> None:
     make_project(tmp_path, "name: shop\ntimezone: ${ZONE:UTC}\n")
     assert load(tmp_path, {}).site.spec.timezone == "UTC"
     assert load(tmp_path, {"ZONE": "Asia/Tokyo"}).site.spec.timezone == "Asia/Tokyo"
+
+
+def test_a_platform_that_lacks_what_a_compiled_project_asks_for_is_refused(tmp_path: Path) -> None:
+    offers = {"platform.yaml": "compute: {big: {}}\n"}
+    make_project(tmp_path, "name: shop\ncompute: big\n", offers)
+    assert load(tmp_path, {}).site.spec.compute == "big"
+    make_project(
+        tmp_path, "name: shop\ncompute: big\n", {"platform.yaml": "compute: {small: {}}\n"}
+    )
+    with pytest.raises(SpecError, match=r"floe\.yaml:2: compute: platform\.yaml has no compute"):
+        load(tmp_path, {})
 
 
 def test_a_finding_stands_at_the_line_of_its_value(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from floe.spec import (
     load_project,
     write_compiled,
 )
+from floe.spec.compiler import is_current
 
 Write = Callable[..., ProjectPaths]
 
@@ -157,6 +158,43 @@ def test_edited_compiled_file_is_stale(paths: ProjectPaths) -> None:
     edited = json.loads(text) | {"hash": "0"}
     paths.compiled.write_text(json.dumps(edited), encoding="utf-8")
     assert find_stale(paths, {}).sources == (".floe/compiled_artifacts.json",)
+
+
+def test_unchanged_sources_are_known_without_compiling(paths: ProjectPaths) -> None:
+    assert is_current(paths)
+
+
+@pytest.mark.parametrize("name", ["floe.yaml", "datasets/credit.yaml", "sql/exposure.sql"])
+def test_changed_source_is_known_without_compiling(paths: ProjectPaths, name: str) -> None:
+    file = paths.root / name
+    file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert not is_current(paths)
+
+
+def test_file_that_a_pattern_includes_since_is_known_without_compiling(paths: ProjectPaths) -> None:
+    file = paths.root / "datasets/limits.yaml"
+    file.write_text("credit.limits:\n", encoding="utf-8")
+    assert not is_current(paths)
+    file.unlink()
+    assert is_current(paths)
+
+
+@pytest.mark.parametrize("name", ["datasets/market.yaml", "sql/exposure.sql"])
+def test_removed_source_is_known_without_compiling(paths: ProjectPaths, name: str) -> None:
+    (paths.root / name).unlink()
+    assert not is_current(paths)
+
+
+@pytest.mark.parametrize("word", ["credit-risk", '"format": 1,', "hash"])
+def test_edited_compiled_file_is_known_without_compiling(paths: ProjectPaths, word: str) -> None:
+    text = paths.compiled.read_text(encoding="utf-8")
+    assert word in text
+    paths.compiled.write_text(text.replace(word, f"{word} "), encoding="utf-8")
+    assert not is_current(paths)
+
+
+def test_missing_compiled_file_is_not_current(write: Write) -> None:
+    assert not is_current(write("name: x"))
 
 
 @pytest.mark.parametrize(

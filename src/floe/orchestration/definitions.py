@@ -30,6 +30,7 @@ from floe.orchestration.schedules import build_schedules
 from floe.orchestration.sensors import build_sensors
 from floe.orchestration.settings import apply_settings
 from floe.orchestration.triggering import build_triggers
+from floe.spec.collector import collector_paused
 
 Builder = Callable[[Loading, Parts], Parts]
 
@@ -78,6 +79,7 @@ class FloeDefinitions:
     """A floe project as Dagster's definitions."""
 
     @staticmethod
+    @collector_paused()
     def from_compiled_artifacts(path: str | Path | None = None) -> Definitions:
         """Turn a project into definitions: its assets, jobs, schedules, sensors and backfills.
 

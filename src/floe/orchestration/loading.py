@@ -8,12 +8,19 @@ from pathlib import Path
 
 from floe.errors import FloeError
 from floe.execution.site import Site
-from floe.settings import ProjectPaths, find_project
+from floe.settings import ProjectPaths, find_project, platform_file
 from floe.spec import load_platform
-from floe.spec.compiler import compile_project, find_stale, load_compiled, write_compiled
-from floe.spec.document import Located, locate
+from floe.spec.compiler import (
+    compile_project,
+    find_stale,
+    is_current,
+    load_compiled,
+    write_compiled,
+)
+from floe.spec.document import Located, locate, shown
 from floe.spec.findings import Finding, KeyPath, Problem, SpecError
 from floe.spec.loader import read_project
+from floe.spec.rules import Draft, check_profiles
 
 PRODUCTION = "production"
 
@@ -67,7 +74,9 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     platform = load_platform(paths, environ)
     _refresh(paths, platform.environment, environ)
     loaded = load_compiled(paths.compiled, environ, paths.root)
-    return Loading(Site(paths, loaded.spec, platform, environ), loaded.document)
+    loading = Loading(Site(paths, loaded.spec, platform, environ), loaded.document)
+    _check_platform(loading)
+    return loading
 
 
 def _paths(path: Path | None, environ: Mapping[str, str]) -> ProjectPaths:
@@ -79,6 +88,8 @@ def _paths(path: Path | None, environ: Mapping[str, str]) -> ProjectPaths:
 def _refresh(paths: ProjectPaths, environment: str, environ: Mapping[str, str]) -> None:
     if paths.compiled.is_file() and not paths.floe_yaml.is_file():
         return  # deployed without its sources: there is nothing it could be older than
+    if is_current(paths):
+        return
     stale = find_stale(paths, environ)
     if not stale.is_stale:
         return
@@ -86,3 +97,19 @@ def _refresh(paths: ProjectPaths, environment: str, environ: Mapping[str, str]) 
         because = "does not exist" if stale.missing else f"is older than {stale.sources[0]}"
         raise StaleProjectError(paths.compiled, because)
     write_compiled(paths, compile_project(paths, environ))
+
+
+def _check_platform(loading: Loading) -> None:
+    """Refuse a project that asks for what the platform does not offer.
+
+    The platform may have changed since the project was compiled, or be another one.
+    """
+    site = loading.site
+    file = platform_file(site.paths, site.environ)
+    if file is None:
+        return
+    draft = Draft(site.spec, loading.document.tree, site.root)
+    problems = check_profiles(draft, site.platform, shown(site.root, file))
+    findings = [loading.finding(one.path, one.message, one.hint) for one in problems]
+    if findings:
+        raise SpecError(findings)

@@ -12,7 +12,7 @@ An asset whose decorator has a backfill policy knows ranges by itself, and gets 
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from logging import LogRecord
 from typing import Any
@@ -51,18 +51,27 @@ _BOUNDS = (
     DagsterEventType.STEP_SUCCESS.value,
 )
 """What Dagster says where a step begins and where it ends: once for a step, not for each key."""
+_TYPES = (DagsterEventType.STEP_INPUT.value, DagsterEventType.STEP_OUTPUT.value)
+"""What it says of the types of values. It names no partition: that of the last key is enough."""
+SAY_SECONDS = 1.0
+"""Keys that take less are not announced one by one: every line is a write to Dagster's database."""
 
 
 def build_ranges(loading: Loading, parts: Parts) -> Parts:
     """Let Python assets that know one partition at a time be computed key by key."""
-    resource = ResourceDefinition.hardcoded_resource(
-        KeyByKey(), "Computes one partition after the other in a run for several."
-    )
     return replace(
         parts,
         assets=tuple(_key_by_key(one) for one in parts.assets),
-        resources={**parts.resources, RESOURCE: resource},
+        resources={**parts.resources, **key_by_key_resources()},
     )
+
+
+def key_by_key_resources() -> dict[str, ResourceDefinition]:
+    """Return what an asset that is computed key by key needs to run."""
+    resource = ResourceDefinition.hardcoded_resource(
+        KeyByKey(), "Computes one partition after the other in a run for several."
+    )
+    return {RESOURCE: resource}
 
 
 def is_key_by_key(asset: AssetsDefinition) -> bool:
@@ -100,6 +109,8 @@ def _key_by_key(asset: AssetsDefinition | AssetSpec) -> AssetsDefinition | Asset
     if not isinstance(asset, AssetsDefinition) or not asset.is_materializable:
         return asset
     if asset.backfill_policy is not None or not isinstance(asset.node_def, OpDefinition):
+        return asset
+    if is_key_by_key(asset):
         return asset
     # As Dagster itself makes an asset that differs in one thing.
     return AssetsDefinition.dagster_internal_init(
@@ -151,34 +162,46 @@ def _run_range(step: StepExecutionContext, partitions: AnyPartitions) -> Iterato
         tags = [partitions.get_tags_for_partition_key(key) for key in keys]
     # A step that is tried again goes on where it stopped.
     made = _made_before(step) if attempt else frozenset()
+    said = 0.0
     for number, key in enumerate(keys, start=1):
         if key in made:
             step.log.info(f"Partition {number} of {len(keys)}: {key} is made already.")
             continue
-        step.log.info(f"Partition {number} of {len(keys)}: {key}")
-        yield from _run_key(step, key, tags[number - 1])
+        if time.monotonic() - said > SAY_SECONDS:
+            step.log.info(f"Partition {number} of {len(keys)}: {key}")
+            said = time.monotonic()
+        unsaid = _BOUNDS if number == len(keys) else (*_BOUNDS, *_TYPES)
+        yield from _run_key(step, key, tags[number - 1], unsaid)
     took = (time.monotonic() - started) * 1000
     yield DagsterEvent.step_success_event(step, StepSuccessData(duration_ms=took))  # type: ignore[no-untyped-call]
 
 
 def _run_key(
-    step: StepExecutionContext, key: str, tags: Mapping[str, str]
+    step: StepExecutionContext, key: str, tags: Mapping[str, str], unsaid: Collection[str]
 ) -> Iterator[DagsterEvent]:
     try:
-        for event in core_dagster_event_sequence_for_step(_for_key(step, tags)):
-            if event.event_type_value not in _BOUNDS:
+        for event in core_dagster_event_sequence_for_step(_for_key(step, tags, unsaid)):
+            if event.event_type_value not in unsaid:
                 yield event
     except Exception as error:
         error.add_note(f"It failed for the partition {key}.")
         raise
 
 
-def _for_key(step: StepExecutionContext, tags: Mapping[str, str]) -> StepExecutionContext:
+def _for_key(
+    step: StepExecutionContext, tags: Mapping[str, str], unsaid: Collection[str]
+) -> StepExecutionContext:
     """Return the context of a step as it would be in a run for one partition."""
+
+    def is_said(record: LogRecord) -> bool:
+        if not has_log_record_event(record):
+            return True
+        return get_log_record_event(record).event_type_value not in unsaid
+
     run = step.dagster_run
     others = {name: value for name, value in run.tags.items() if name not in _RANGE}
     log = step.log.with_tags()
-    log.addFilter(_is_within_step)
+    log.addFilter(is_said)
     return StepExecutionContext(
         plan_data=step.plan_data._replace(dagster_run=run.with_tags({**others, **tags})),
         execution_data=step._execution_data,
@@ -191,12 +214,6 @@ def _for_key(step: StepExecutionContext, tags: Mapping[str, str]) -> StepExecuti
 
 
 _RANGE = frozenset({RANGE_START, RANGE_END})
-
-
-def _is_within_step(record: LogRecord) -> bool:
-    if not has_log_record_event(record):
-        return True
-    return get_log_record_event(record).event_type_value not in _BOUNDS
 
 
 def _made_before(step: StepExecutionContext) -> frozenset[str]:

@@ -6,9 +6,11 @@ reported with its file and line. The same sources always give the same bytes.
 """
 
 import hashlib
+import json
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ from floe.settings import ProjectPaths
 from floe.spec.checks import SqlCheck
 from floe.spec.collector import collector_paused
 from floe.spec.compiled_json import dump_tree, load_tree
-from floe.spec.document import Document, Place
+from floe.spec.document import Document, Place, read_document, shown
 from floe.spec.findings import KeyPath, SpecError
+from floe.spec.includes import included_files
 from floe.spec.loader import LoadedProject, spec_of, validate_project
 from floe.spec.project import SECTIONS, ProjectSpec
 from floe.spec.scalars import Plain
@@ -29,6 +32,8 @@ from floe.spec.yaml_tree import Tree
 
 FORMAT = 1
 _RECOMPILE = "Run: floe compile."
+_SEAL = re.compile(r'^  "hash": "([0-9a-f]{64})",\n', re.MULTILINE)
+"""The line of a compiled file that holds the hash of all the others."""
 
 
 class CompiledFileError(FloeError):
@@ -120,6 +125,50 @@ def read_compiled(path: Path) -> dict[str, Any]:
     if content.get("format") != Plain(str(FORMAT)):
         raise CompiledFileError(path, "was compiled by another version of floe")
     return content
+
+
+def is_current(paths: ProjectPaths) -> bool:
+    """Tell whether a compiled file is as it was written, and so are all of its sources.
+
+    Then it is what compiling would make again, only that this takes a tenth of the time. If not,
+    it may still be what the sources say: `find_stale` knows.
+    """
+    try:
+        text = paths.compiled.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return False
+    seal = _SEAL.search(text)
+    if seal is None:
+        return False
+    body = text[: seal.start()] + text[seal.end() :].removesuffix("\n")
+    if hashlib.sha256(body.encode()).hexdigest() != seal[1]:
+        return False
+    content = json.loads(text)
+    sources = {source["path"]: source["sha256"] for source in content["sources"]}
+    return (
+        content["format"] == FORMAT
+        and all(_sha256(paths.root / name) == then for name, then in sources.items())
+        and _includes_only(paths, sources.keys())
+    )
+
+
+def _includes_only(paths: ProjectPaths, sources: Collection[str]) -> bool:
+    """Tell whether a project, which has not changed, still includes the same files."""
+    main = shown(paths.root, paths.floe_yaml)
+    included = {name for name in sources if name != main and not names_file(name)}
+    if not included:
+        return True  # a pattern that matches no file is a finding: there is none
+    document = read_document(paths.root, paths.floe_yaml)
+    files = included_files(document, paths.root, SECTIONS)
+    return {shown(paths.root.resolve(), file) for file in files} == included
+
+
+def _sha256(file: Path) -> str | None:
+    """Return the hash of a file; None, when there is no such file any more."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
 
 
 def find_stale(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Staleness:

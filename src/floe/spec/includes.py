@@ -28,6 +28,14 @@ def expand_includes(document: Document, root: Path, sections: Iterable[tuple[str
         _Section(document, root.resolve(), section).expand()
 
 
+def included_files(
+    document: Document, root: Path, sections: Iterable[tuple[str, ...]]
+) -> Iterator[Path]:
+    """Yield the files that sections include, without a look into them."""
+    for section in sections:
+        yield from _Section(document, root.resolve(), section).files()
+
+
 @dataclass
 class _Section:
     """One section of named things."""
@@ -37,20 +45,31 @@ class _Section:
     path: tuple[str, ...]
 
     def expand(self) -> None:
+        parent, name = self._parent(), self.path[-1]
+        if parent is None:
+            return
+        patterns, merged = self._split(parent[name])
+        for file in self._files(patterns):
+            self._take(file, merged)
+        parent[name] = {key: {} if value is None else value for key, value in merged.items()}
+
+    def files(self) -> Iterable[Path]:
+        parent = self._parent()
+        return [] if parent is None else self._files(self._split(parent[self.path[-1]])[0])
+
+    def _parent(self) -> dict[str, Tree] | None:
+        """Return the mapping that the section stands in, if it is there and is one."""
         parent: Any = self.document.tree
         for step in self.path[:-1]:
             parent = parent.get(step) if isinstance(parent, dict) else None
-        name = self.path[-1]
-        if not isinstance(parent, dict) or not isinstance(parent.get(name, ""), dict | list | None):
-            return
-        patterns, merged = self._split(parent[name])
-        seen: set[Path] = set()
-        for path, pattern in patterns:
-            for file in self._matches(path, pattern):
-                if file not in seen:
-                    self._take(file, merged)
-                seen.add(file)
-        parent[name] = {key: {} if value is None else value for key, value in merged.items()}
+        if not isinstance(parent, dict):
+            return None
+        return parent if isinstance(parent.get(self.path[-1], ""), dict | list | None) else None
+
+    def _files(self, patterns: list[Pattern]) -> Iterable[Path]:
+        """Return the files that any of the patterns matches, each once."""
+        found = (file for path, pattern in patterns for file in self._matches(path, pattern))
+        return dict.fromkeys(found)
 
     def _split(self, written: Tree) -> tuple[list[Pattern], dict[str, Tree]]:
         """Tell the patterns of files from what is declared in place."""
