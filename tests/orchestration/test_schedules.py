@@ -194,6 +194,21 @@ def test_latest_is_the_newest_partition_that_exists_at_the_tick(tmp_path: Path) 
     assert shop.keys(berlin(2026, 3, 3, 6)) == ["2026-03-03"]
 
 
+def test_on_a_day_without_business_latest_is_the_business_day_before(tmp_path: Path) -> None:
+    weekdays = TimeWindowPartitionsDefinition(
+        start="2026-01-01",
+        cron_schedule="0 0 * * *",
+        fmt="%Y-%m-%d",
+        timezone="Europe/Berlin",
+        end_offset=1,
+        exclusions=["0 0 * * 0,6"],
+    )
+    shop = Shop(tmp_path, an_asset("trades", partitions_def=weekdays))
+    assert shop.keys(berlin(2026, 9, 4, 6)) == ["2026-09-04"]
+    # On Saturday, Monday has its key already.
+    assert shop.keys(berlin(2026, 9, 5, 6)) == ["2026-09-04"]
+
+
 def test_partitions_keep_their_own_zone_whatever_that_of_the_schedule(tmp_path: Path) -> None:
     new_york = an_asset("trades", partitions_def=daily("America/New_York"))
     shop = Shop(tmp_path, new_york, cron_schedule='"0 3 * * *"')

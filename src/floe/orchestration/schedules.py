@@ -18,7 +18,7 @@ would have made is for a backfill, or for `on_missing`.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -28,18 +28,17 @@ from dagster import (
     DagsterInvalidDefinitionError,
     DefaultScheduleStatus,
     DynamicPartitionsDefinition,
-    MultiPartitionKey,
     MultiPartitionsDefinition,
     RunRequest,
     ScheduleDefinition,
     ScheduleEvaluationContext,
     SkipReason,
-    TimeWindowPartitionsDefinition,
     partition_loading_context,
 )
 
 from floe.orchestration.jobs import assets_of, made_together, partitions_of
 from floe.orchestration.loading import Loading
+from floe.orchestration.newest import newest_keys
 from floe.orchestration.parts import AnyPartitions, Parts
 from floe.orchestration.selection import Keys, name_of
 from floe.spec.findings import Finding, SpecError
@@ -69,8 +68,11 @@ class Ticking:
             return
         # Only keys that are added at run time have to be asked for.
         store = context.instance if _is_dynamic(self.partitions) else None
-        with partition_loading_context(tick, store):
-            keys = _all_keys(self.partitions) if self.everything else _newest(self.partitions)
+        if self.everything:
+            with partition_loading_context(tick, store):
+                keys = self.partitions.get_partition_keys()
+        else:
+            keys = newest_keys(self.partitions, tick, store)
         if not keys:
             yield SkipReason("No partition exists at this time.")
         yield from (self._partition_run(tick, key) for key in keys)
@@ -95,28 +97,6 @@ def _is_dynamic(partitions: AnyPartitions) -> bool:
     if isinstance(partitions, MultiPartitionsDefinition):
         return any(_is_dynamic(one.partitions_def) for one in partitions.partitions_defs)
     return isinstance(partitions, DynamicPartitionsDefinition)
-
-
-def _all_keys(partitions: AnyPartitions) -> Sequence[str]:
-    return partitions.get_partition_keys()
-
-
-def _newest(partitions: AnyPartitions) -> Sequence[str]:
-    if isinstance(partitions, TimeWindowPartitionsDefinition | DynamicPartitionsDefinition):
-        newest = partitions.get_last_partition_key()
-        return [] if newest is None else [newest]
-    if isinstance(partitions, MultiPartitionsDefinition):
-        return _newest_of_time(partitions)
-    return _all_keys(partitions)
-
-
-def _newest_of_time(partitions: MultiPartitionsDefinition) -> Sequence[str]:
-    keys: list[dict[str, str]] = [{}]
-    for dimension in partitions.partitions_defs:
-        is_time = isinstance(dimension.partitions_def, TimeWindowPartitionsDefinition)
-        own = (_newest if is_time else _all_keys)(dimension.partitions_def)
-        keys = [{**key, dimension.name: one} for key in keys for one in own]
-    return [MultiPartitionKey(key) for key in keys]
 
 
 def build_schedules(loading: Loading, parts: Parts) -> Parts:

@@ -33,7 +33,7 @@ class Input(SpecModel):
     optional: bool = False
     """Whether the process may run without it."""
     triggers: bool = True
-    """Whether a new version of it can start the process."""
+    """Whether a new version of it is a reason to start the process again."""
 
 
 class Output(SpecModel):

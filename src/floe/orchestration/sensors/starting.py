@@ -1,26 +1,21 @@
 """What every kind of sensor does in the same way: be defined, and ask for runs of its job."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from dagster import (
     DagsterInstance,
     DefaultSensorStatus,
-    DynamicPartitionsDefinition,
-    MultiPartitionKey,
-    MultiPartitionsDefinition,
     RunRequest,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
-    TimeWindowPartitionsDefinition,
     partition_loading_context,
 )
 
 from floe.orchestration.jobs import assets_of, partitions_of
 from floe.orchestration.loading import Loading
-from floe.orchestration.partitions import latest_key
+from floe.orchestration.newest import newest_keys
 from floe.orchestration.parts import AnyPartitions, Parts
 from floe.spec.findings import KeyPath
 from floe.spec.orchestration.sensors import Sensor
@@ -90,7 +85,7 @@ class Starter:
         elif self.has_key(instance, cause.partition):
             yield RunRequest(run_key=cause.key, partition_key=cause.partition, tags=tags)
         else:
-            for key in newest_keys(self.partitions, instance):
+            for key in newest_keys(self.partitions, store=instance):
                 run_key = None if cause.key is None else f"{cause.key} {key}"
                 yield RunRequest(run_key=run_key, partition_key=key, tags=tags)
 
@@ -107,32 +102,3 @@ class Starter:
 
     def _chain(self, tags: Mapping[str, str]) -> str:
         return ",".join(name for name in (tags.get(SENSORS), self.sensor) if name)
-
-
-def newest_keys(partitions: AnyPartitions, instance: DagsterInstance) -> Sequence[str]:
-    """Return the newest key; beside a dimension of time, one for each key of the other."""
-    with partition_loading_context(dynamic_partitions_store=instance):
-        return list(_newest(partitions))
-
-
-def _newest(partitions: AnyPartitions) -> Sequence[str]:
-    match partitions:
-        case TimeWindowPartitionsDefinition():
-            newest = latest_key(partitions)
-        case DynamicPartitionsDefinition():
-            newest = partitions.get_last_partition_key()
-        case MultiPartitionsDefinition():
-            return _newest_of_time(partitions)
-        case _:
-            return partitions.get_partition_keys()
-    return [] if newest is None else [newest]
-
-
-def _newest_of_time(partitions: MultiPartitionsDefinition) -> Sequence[str]:
-    keys: list[dict[str, str]] = [{}]
-    for dimension in partitions.partitions_defs:
-        inner: Any = dimension.partitions_def
-        is_time = isinstance(inner, TimeWindowPartitionsDefinition)
-        own = _newest(inner) if is_time else inner.get_partition_keys()
-        keys = [{**key, dimension.name: one} for key in keys for one in own]
-    return [MultiPartitionKey(key) for key in keys]
