@@ -19,7 +19,13 @@ from dagster import (
 )
 from dagster._core.execution.stats import StepEventStatus
 
-from floe.orchestration.ranges import RANGE_END, RANGE_START, RESOURCE, is_key_by_key
+from floe.orchestration.ranges import (
+    RANGE_END,
+    RANGE_START,
+    RESOURCE,
+    is_key_by_key,
+    made_in_run,
+)
 from tests.orchestration.projects import load_parts, make_project
 
 # It is the way to say that an asset knows ranges, beta or not.
@@ -78,6 +84,15 @@ ASSETS = """
         note("shaky", context.partition_key, context.retry_number)
         if context.partition_key == "2026-01-03" and context.retry_number == 0:
             raise ValueError("not yet")
+
+    @asset(
+        partitions_def=DAILY,
+        check_specs=[AssetCheckSpec("good", asset="checked", blocking=True)],
+    )
+    def checked(context):
+        note("checked", context.partition_key)
+        good = context.partition_key != "2026-01-03"
+        return MaterializeResult(value=1, check_results=[AssetCheckResult(passed=good)])
 
     @asset(partitions_def=DAILY, backfill_policy=BackfillPolicy.single_run())
     def whole(context) -> None:
@@ -240,6 +255,17 @@ def test_a_step_that_is_tried_again_goes_on_with_the_key_that_failed(
         ["shaky", DAYS[2], 1],
     ]
     assert made(instance, run.run_id, "shaky") == DAYS
+
+
+def test_a_key_that_a_blocking_check_refuses_does_not_count_as_made(
+    project: Path, instance: DagsterInstance
+) -> None:
+    run = execute(project, instance, "checked")
+    assert not run.success
+    assert calls(project) == [["checked", key] for key in DAYS[:2]]
+    assert made(instance, run.run_id, "checked") == DAYS[:2]
+    found = made_in_run(instance, run.run_id)
+    assert {key for key, assets in found.items() if assets} == {DAYS[0]}
 
 
 def test_an_asset_that_knows_ranges_gets_the_whole_range(

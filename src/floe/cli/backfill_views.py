@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from floe.orchestration.backfilling.batches import Batch
     from floe.orchestration.backfilling.driving import Plan, Standing
 
+PROGRESS_SECONDS = 2.0
+
 
 def describe_plan(plan: "Plan") -> dict[str, Any]:
     """A plan as JSON."""
@@ -123,6 +125,8 @@ class BackfillView(Watcher):
             disable=quiet or not err.is_terminal,
         )
         self._task: TaskID | None = None
+        # Without a bar there is nobody to look at it, and looking costs time.
+        self.progress_seconds = None if self._bar.disable else PROGRESS_SECONDS
 
     @contextmanager
     def shown(self, plan: "Plan") -> Iterator[None]:

@@ -12,17 +12,21 @@ An asset whose decorator has a backfill policy knows ranges by itself, and gets 
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from logging import LogRecord
 from typing import Any
 
 from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckSeverity,
     AssetKey,
     AssetsDefinition,
     AssetSpec,
     DagsterEvent,
     DagsterEventType,
+    DagsterInstance,
     MultiPartitionKey,
     MultiPartitionsDefinition,
     OpDefinition,
@@ -164,7 +168,8 @@ def _run_range(step: StepExecutionContext, partitions: AnyPartitions) -> Iterato
     made = _made_before(step) if attempt else frozenset()
     said = 0.0
     for number, key in enumerate(keys, start=1):
-        if key in made:
+        # The last one is made in any case: its outputs are those of the step.
+        if key in made and number < len(keys):
             step.log.info(f"Partition {number} of {len(keys)}: {key} is made already.")
             continue
         if time.monotonic() - said > SAY_SECONDS:
@@ -219,11 +224,27 @@ _RANGE = frozenset({RANGE_START, RANGE_END})
 def _made_before(step: StepExecutionContext) -> frozenset[str]:
     """Return the keys that earlier attempts of a step have made."""
     wanted = set(step.assets_def.keys) if step.assets_def else set()
-    made: dict[str, set[AssetKey]] = {}
-    for entry in step.instance.all_logs(
-        step.run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION
-    ):
-        event: Any = entry.dagster_event
-        if event.step_key == step.step.key and event.partition is not None:
-            made.setdefault(event.partition, set()).add(event.asset_key)
+    made = made_in_run(step.instance, step.run_id)
     return frozenset(key for key, assets in made.items() if assets >= wanted)
+
+
+def made_in_run(instance: DagsterInstance, run_id: str) -> Mapping[str, frozenset[AssetKey]]:
+    """Return the assets that a run has made so far, by key; not those that a check has refused."""
+    kinds = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_CHECK_EVALUATION}
+    made: defaultdict[str, set[AssetKey]] = defaultdict(set)
+    last: dict[AssetKey, str] = {}
+    for entry in instance.all_logs(run_id, of_type=kinds):
+        event: Any = entry.dagster_event
+        if event.is_step_materialization:
+            if event.partition is not None:
+                made[event.partition].add(event.asset_key)
+                last[event.asset_key] = event.partition
+        elif _is_refusal(event.asset_check_evaluation_data):
+            asset = event.asset_check_evaluation_data.asset_key
+            made[last.get(asset, "")].discard(asset)
+    return {key: frozenset(assets) for key, assets in made.items()}
+
+
+def _is_refusal(check: AssetCheckEvaluation) -> bool:
+    is_grave = check.blocking and check.severity is AssetCheckSeverity.ERROR
+    return bool(is_grave and not check.passed)

@@ -36,7 +36,6 @@ from floe.orchestration.ranges import RANGE_END, RANGE_START
 from floe.spec.orchestration import Backfill
 
 RETRIES_TAG = "dagster/max_retries"
-PROGRESS_SECONDS = 1.0
 
 
 class NothingToResumeError(FloeError):
@@ -132,6 +131,9 @@ class Plan:
 
 class Watcher:
     """Hears of the progress of a backfill. This one keeps it to itself."""
+
+    progress_seconds: float | None = None
+    """How often it wants to hear of progress within a batch; None: at the end of one is enough."""
 
     def on_wait(self, run_id: str) -> None:
         """A run that was begun before is waited for."""
@@ -266,16 +268,18 @@ class Drive:
         over = threading.Event()
 
         def look() -> None:
-            while not over.wait(PROGRESS_SECONDS):
+            while not over.wait(watcher.progress_seconds):
                 watcher.on_progress(self.standing(plan).done)
 
         looking = threading.Thread(target=look, daemon=True)
-        looking.start()
+        if watcher.progress_seconds is not None:
+            looking.start()
         try:
             yield
         finally:
             over.set()
-            looking.join()
+            if looking.is_alive():
+                looking.join()
             watcher.on_progress(self.standing(plan).done)
 
     def _failure(self, run: DagsterRun) -> Failed:

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import (
-    AssetCheckSeverity,
     AssetKey,
-    DagsterEventType,
     DagsterInstance,
     DagsterRun,
     DagsterRunStatus,
@@ -15,7 +13,7 @@ from dagster import (
 )
 
 from floe.orchestration.backfilling.batches import Assets
-from floe.orchestration.ranges import RANGE_END, RANGE_START
+from floe.orchestration.ranges import RANGE_END, RANGE_START, made_in_run
 
 NAME_TAG = "floe/backfill"
 """On every run of a backfill: its name."""
@@ -100,28 +98,7 @@ class Made:
     def _of(self, run: DagsterRun) -> Mapping[str, Assets]:
         if run.run_id in self._ended:
             return self._ended[run.run_id]
-        found = _read(self._instance, run.run_id)
+        found = made_in_run(self._instance, run.run_id)
         if run.status not in UNDER_WAY:
             self._ended[run.run_id] = found
         return found
-
-
-def _read(instance: DagsterInstance, run_id: str) -> Mapping[str, Assets]:
-    kinds = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_CHECK_EVALUATION}
-    made: defaultdict[str, set[AssetKey]] = defaultdict(set)
-    last: dict[AssetKey, str] = {}
-    for entry in instance.all_logs(run_id, of_type=kinds):
-        event = entry.dagster_event
-        if event is None:
-            continue
-        if event.is_step_materialization:
-            if event.partition is not None and event.asset_key is not None:
-                made[event.partition].add(event.asset_key)
-                last[event.asset_key] = event.partition
-        else:
-            check = event.asset_check_evaluation_data
-            is_error = check.severity is AssetCheckSeverity.ERROR and check.blocking
-            # What a blocking check has refused is to be made again.
-            if is_error and not check.passed and check.asset_key in last:
-                made[last[check.asset_key]].discard(check.asset_key)
-    return {key: frozenset(assets) for key, assets in made.items()}
