@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -40,8 +41,17 @@ def main() -> int:
         console.print("Interrupted.")
         return INTERRUPTED
     except FloeError as error:
-        console.print(f"\nThe demo failed. {error}", style="red", markup=False)
+        say_failure(f"The demo failed. {error}")
         return FAILED
+
+
+def say_failure(said: str) -> None:
+    """Say what went wrong. A path stays in one piece, so that it can be copied."""
+    wrapped = [
+        textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+        for line in said.splitlines()
+    ]
+    console.print("", *wrapped, sep="\n", style="red", markup=False, soft_wrap=True)
 
 
 def run_demo(floe: Floe, stays: bool) -> int:
