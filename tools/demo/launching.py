@@ -25,8 +25,9 @@ query($run: ID!, $after: String) { logsForRun(runId: $run, afterCursor: $after) 
     ... on MaterializationEvent { assetKey { path } }
     ... on ExecutionStepFailureEvent { error { message causes { message } } } } } } }
 """
-PLANNED, MADE, BROKE = (
+PLANNED, BEGAN, MADE, BROKE = (
     "AssetMaterializationPlannedEvent",
+    "RunStartEvent",
     "MaterializationEvent",
     "ExecutionStepFailureEvent",
 )
@@ -75,6 +76,8 @@ class Dagster:
                 kind = event["__typename"]
                 if kind == PLANNED:
                     planned += 1
+                elif kind == BEGAN:
+                    console.print("  Dagster has started it. Spark takes longest the first time.")
                 elif kind == MADE:
                     made += 1
                     name = ".".join(event["assetKey"]["path"])

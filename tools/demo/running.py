@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from floe.settings import ProjectPaths
 from tools.demo.signals import uninterrupted
 
 LOOK_SECONDS = 0.2
+NEEDED = {"spark", "api", "web"}
 COMMAND = (sys.executable, "-m", "floe.cli")
 
 
@@ -57,14 +58,15 @@ class Floe:
     @contextmanager
     def up(self) -> Iterator[Stand]:
         """Have everything up. What was up before stays up after."""
-        if self.is_up():
+        found = read_up(ProjectPaths(self.root))
+        if found is not None and found.alive:
             console.print("floe is up already, and stays up.")
-            yield self._stand(read_up(ProjectPaths(self.root)))
+            yield self._stand(self._wait(found.pid, self.is_up))
             return
         with uninterrupted():
             process = self._start()
         try:
-            yield self._stand(self._wait(process))
+            yield self._stand(self._wait(process.pid, lambda: process.poll() is None))
         finally:
             with uninterrupted():
                 self._stop(process)
@@ -83,12 +85,12 @@ class Floe:
                 start_new_session=True,
             )
 
-    def _wait(self, process: "subprocess.Popen[bytes]") -> Up | None:
-        """Show how it comes up, until it is."""
+    def _wait(self, pid: int, goes_on: Callable[[], bool]) -> Up | None:
+        """Show how it comes up, until it is; None if it has ended before."""
         with shown_live() as report:
-            while process.poll() is None:
+            while goes_on():
                 found = read_up(ProjectPaths(self.root))
-                if found is not None and found.pid == process.pid:
+                if found is not None and found.pid == pid:
                     report(found)
                     if found.settled:
                         return found
@@ -99,11 +101,14 @@ class Floe:
         if found is None:
             said = self.log("up").read_text(errors="replace").strip()
             raise NotUpError(said, self.log("up"))
+        there = {one.name: one for one in found.services}
+        if missing := ", ".join(sorted(NEEDED - there.keys())):
+            raise NotUpError(f"floe is up without {missing}. Run: floe down", self.log("up"))
         for one in found.services:
-            if one.state == "failed":
-                raise NotUpError(f"{one.name} did not come up: {one.said}", one.log)
-        at = {one.name: one.address or "" for one in found.services}
-        return Stand(dagster=at["web"], api=at["api"])
+            # Dagster's pages come up though the project does not load, and say so.
+            if one.state == "failed" or (one.name == "web" and one.said):
+                raise NotUpError(f"{one.name}: {one.said}", one.log)
+        return Stand(dagster=there["web"].address or "", api=there["api"].address or "")
 
     def _stop(self, process: "subprocess.Popen[bytes]") -> None:
         """Stop everything that was started, though nobody may listen any more."""
