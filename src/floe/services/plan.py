@@ -113,7 +113,8 @@ def _spark(site: Site) -> Service:
 
 def _look_at_spark(site: Site) -> Verdict:
     found = server_status(site)
-    return Verdict(found.state == "running", "Spark is starting", found.address)
+    well = found.state == "running"
+    return Verdict(well, "" if well else "Spark is starting", found.address)
 
 
 def _api(site: Site, port: int) -> Service:
