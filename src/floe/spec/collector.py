@@ -18,4 +18,15 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            _let_age()
             gc.enable()
+
+
+def _let_age() -> None:
+    """Count all that there is among the old: it is looked at seldom, and not thrice before that.
+
+    To freeze and thaw is the only door to that, and thaws what somebody else has frozen.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()

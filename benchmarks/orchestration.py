@@ -1,0 +1,274 @@
+"""Loading a project into Dagster, and running dbt's models there, against dbt and dagster-dbt.
+
+Loads are measured in processor seconds of new processes, as both sides only compute: what else the
+machine does at the time has little say. Runs are measured by the clock, in turns, on one warm
+Spark: all models and tests of the demo, for one day, with bronze made before.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.many_models import floe_yaml, write_dbt
+from benchmarks.result import Result
+from floe.execution.spark.server import ensure_server, stop_server
+from floe.execution.workspace import load_site
+from floe.settings import ProjectPaths
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance, JobDefinition
+
+SIZE = 1_000
+LOAD_ROUNDS, RUN_ROUNDS, RUN_WARM = 3, 5, 2
+ALLOWED_LOAD, ALLOWED_PROCESSES = 1.15, 1.5
+ALLOWED_NEW, ALLOWED_WARM = 1.0, 1.25
+DEMO = Path(__file__).parents[1] / "demo/data_engineering"
+DAY, NEXT_DAY = "2026-01-05", "2026-01-06"
+
+# What a code server does with definitions, behind the imports of each side.
+LOAD = """
+repository = definitions().get_repository_def()
+repository.load_all_definitions()
+print(json.dumps([time.process_time() - imported, time.process_time()]))
+"""
+WITH_DAGSTER_DBT = (
+    """
+import json, sys, time
+from pathlib import Path
+from dagster import Definitions
+from dagster_dbt import DbtCliResource, dbt_assets
+folder = Path(sys.argv[1]) / "dbt"
+dbt = DbtCliResource(project_dir=str(folder), profiles_dir=sys.argv[2], dbt_executable=sys.argv[3])
+imported = time.process_time()
+def definitions():
+    @dbt_assets(manifest=folder / "target/manifest.json")
+    def many(context, dbt: DbtCliResource):
+        yield from dbt.cli(["build"], context=context).stream()
+    return Definitions(assets=[many], resources={"dbt": dbt})
+"""
+    + LOAD
+)
+WITH_FLOE = (
+    """
+import json, sys, time
+from floe.orchestration.definitions import FloeDefinitions
+imported = time.process_time()
+def definitions():
+    return FloeDefinitions.from_compiled_artifacts(sys.argv[1])
+"""
+    + LOAD
+)
+RUNNER = """
+import json, sys, time
+from dbt.cli.main import dbtRunner
+for line in sys.stdin:
+    started = time.perf_counter()
+    result = dbtRunner().invoke(json.loads(line))
+    print(json.dumps([result.success, time.perf_counter() - started]), file=sys.stderr, flush=True)
+"""
+
+
+def run() -> Iterator[Result]:
+    """The loads, then the runs."""
+    with tempfile.TemporaryDirectory(prefix="floe-bench-") as folder:
+        yield from _loads(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="floe-bench-") as folder, opened(Path(folder)) as shop:
+        yield from _runs(shop)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Processor seconds of a load: without the imports, and from the start of the process."""
+
+    load: float
+    whole: float
+
+
+def _loads(folder: Path) -> Iterator[Result]:
+    models, both = _projects(folder)
+    rounds = [
+        (_load(WITH_DAGSTER_DBT, models), _load(WITH_FLOE, models), _load(WITH_FLOE, both))
+        for _ in range(1 + LOAD_ROUNDS)
+    ]
+    # The first of each has compiled its code.
+    peer, ours, more = (_median(side) for side in zip(*rounds[1:], strict=True))
+    yield Result(
+        f"load of {SIZE:,} dbt models / dagster-dbt",
+        ours.load / peer.load,
+        ALLOWED_LOAD,
+        note=f"{ours.load:.2f} s against {peer.load:.2f} s of CPU, imports on neither side",
+    )
+    yield Result(
+        f"load of {SIZE:,} dbt models in a new process / dagster-dbt",
+        ours.whole / peer.whole,
+        ALLOWED_LOAD,
+        note=f"{ours.whole:.2f} s against {peer.whole:.2f} s of CPU, imports on both sides",
+    )
+    yield Result(
+        f"load of {SIZE:,} dbt models and {SIZE:,} processes / dagster-dbt, models alone",
+        more.load / peer.load,
+        ALLOWED_PROCESSES,
+        note=f"{more.load:.2f} s against {peer.load:.2f} s of CPU, imports on neither side",
+    )
+
+
+def _projects(folder: Path) -> tuple[Path, Path]:
+    """Make the project without processes, and a copy of it with; dbt parses each once."""
+    models, both = folder / "models", folder / "both"
+    write_dbt(models / "dbt", SIZE)
+    shutil.copytree(models, both)
+    for project, processes in ((models, 0), (both, SIZE)):
+        (project / "floe.yaml").write_text(floe_yaml(SIZE, processes))
+        subprocess.run([_command("floe"), "compile"], cwd=project, check=True, env=_environ(),
+                       stdout=subprocess.DEVNULL)  # fmt: skip
+    return models, both
+
+
+def _load(script: str, project: Path) -> Loaded:
+    arguments = [str(project), str(project / ".floe/dbt"), _command("dbt")]
+    cache = {"PYTHONPYCACHEPREFIX": str(project.parent / "compiled")}
+    said = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=project,
+        env={**_environ(), **cache},
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    return Loaded(*json.loads(said.stdout.splitlines()[-1]))
+
+
+def _median(side: tuple[Loaded, ...]) -> Loaded:
+    return Loaded(
+        statistics.median(one.load for one in side), statistics.median(one.whole for one in side)
+    )
+
+
+class Shop:
+    """The demo on a warm Spark: run by floe in Dagster, by dbtRunner, and by new processes."""
+
+    def __init__(self, folder: Path, remote: str, instance: "DagsterInstance") -> None:
+        from floe.orchestration.definitions import FloeDefinitions
+
+        self._folder, self._instance = folder, instance
+        self._environ = {**_environ(), "SPARK_REMOTE": remote}
+        self._job: JobDefinition = FloeDefinitions.from_compiled_artifacts(folder).resolve_job_def(
+            "shop"
+        )
+        self._runner: subprocess.Popen[str] | None = None
+
+    def make_bronze(self) -> None:
+        """Make what dbt reads."""
+        self._run("bronze")
+
+    def by_floe(self) -> float:
+        """Run the models as a run worker does; return the seconds."""
+        return self._run("silver", "gold")
+
+    def _run(self, *schemas: str) -> float:
+        keys = [
+            key for key in self._job.asset_layer.executable_asset_keys if key.path[0] in schemas
+        ]
+        started = time.perf_counter()
+        done = self._job.execute_in_process(
+            instance=self._instance, partition_key=DAY, asset_selection=keys
+        )
+        assert done.success
+        return time.perf_counter() - started
+
+    def by_new_dbt(self) -> float:
+        """Run `dbt build` as a new process."""
+        started = time.perf_counter()
+        subprocess.run([_command("dbt"), *self._arguments()], env=self._environ, check=True,
+                       stdout=subprocess.DEVNULL)  # fmt: skip
+        return time.perf_counter() - started
+
+    def by_warm_dbt(self) -> float:
+        """Run the same by dbtRunner, in a process that has done so before."""
+        if self._runner is None:
+            self._runner = subprocess.Popen(
+                [sys.executable, "-c", RUNNER], env=self._environ, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            )  # fmt: skip
+        runner = self._runner
+        assert runner.stdin is not None
+        assert runner.stderr is not None
+        runner.stdin.write(json.dumps(self._arguments()) + "\n")
+        runner.stdin.flush()
+        # Python warns there too.
+        said = next(line for line in runner.stderr if line.startswith(("[true", "[false")))
+        success, seconds = json.loads(said)
+        assert success
+        return float(seconds)
+
+    def _arguments(self) -> list[str]:
+        dbt = self._folder / "dbt"
+        window = {"floe_start": f"{DAY}T00:00:00+00:00", "floe_end": f"{NEXT_DAY}T00:00:00+00:00"}
+        return ["build", "--project-dir", str(dbt), "--profiles-dir",
+                str(self._folder / ".floe/dbt"), "--log-path", str(self._folder / "logs"),
+                "--vars", json.dumps(window)]  # fmt: skip
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.communicate()
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Shop]:
+    """Copy the demo, start its Spark, and stop all at the end."""
+    from dagster import DagsterInstance
+
+    project = folder / "shop"
+    made = shutil.ignore_patterns(".floe", "target", "logs", "__pycache__")
+    shutil.copytree(DEMO, project, ignore=made)
+    site = load_site(ProjectPaths(project), _environ())
+    server = ensure_server(site)
+    try:
+        with DagsterInstance.local_temp(str(folder)) as instance:
+            shop = Shop(project, server.url, instance)
+            try:
+                yield shop
+            finally:
+                shop.close()
+    finally:
+        stop_server(site)
+
+
+def _runs(shop: Shop) -> Iterator[Result]:
+    shop.make_bronze()
+    rounds = [
+        (shop.by_floe(), shop.by_new_dbt(), shop.by_warm_dbt())
+        for _ in range(RUN_WARM + RUN_ROUNDS)
+    ]
+    floe, new, warm = (statistics.median(side) for side in zip(*rounds[RUN_WARM:], strict=True))
+    yield Result(
+        "demo's models through floe in Dagster / `dbt build`, a new process",
+        floe / new,
+        ALLOWED_NEW,
+        note=f"{floe:.2f} s against {new:.2f} s",
+    )
+    yield Result(
+        "demo's models through floe in Dagster / dbtRunner in a warm process",
+        floe / warm,
+        ALLOWED_WARM,
+        note=f"{floe:.2f} s against {warm:.2f} s",
+    )
+
+
+def _command(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))
+
+
+def _environ() -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
+    ours.pop("PYTHONDONTWRITEBYTECODE", None)
+    return ours
