@@ -80,6 +80,7 @@ def run_day(floe: Floe, stand: Stand) -> None:
     show_day(floe, run_id)
     if failures:
         raise DayFailedError(failures, floe.log("workers"))
+    floe.show("lineage", "gold.customer_orders", "--upstream", "--kind", "datasets")
 
 
 def stay(floe: Floe) -> None:

@@ -27,6 +27,13 @@ class NotUpError(FloeError):
         super().__init__(f"{said}\nThe log is {shown(log)}")
 
 
+class CommandFailedError(FloeError):
+    """A command of floe failed, and has said why."""
+
+    def __init__(self, name: str, code: int) -> None:
+        super().__init__(f"floe {name} ended with code {code}; see its words above.")
+
+
 @dataclass(frozen=True)
 class Stand:
     """Where the services are."""
@@ -50,10 +57,12 @@ class Floe:
         return found is not None and found.alive
 
     def show(self, *command: str) -> None:
-        """Print a command and what it says."""
+        """Show a command and what it says."""
         console.print(f"\n$ floe {' '.join(command)}", style="bold", markup=False)
         sys.stdout.flush()
-        subprocess.run([*COMMAND, *command], cwd=self.root, check=True)
+        done = subprocess.run([*COMMAND, *command], cwd=self.root, check=False)
+        if done.returncode:
+            raise CommandFailedError(command[0], done.returncode)
 
     @contextmanager
     def up(self) -> Iterator[Stand]:

@@ -61,7 +61,7 @@ def wait_for_observer(floe: Floe, run_id: str) -> None:
 
 
 def show_day(floe: Floe, run_id: str) -> None:
-    """Show each asset with its state, rows and time, its checks, and where gold comes from."""
+    """Show each asset with its state, rows and time, and its checks."""
     with open_project_catalog(floe.root) as catalog, catalog.reading() as session:
         day = made_in(session, run_id)
     rows = [
@@ -78,7 +78,6 @@ def show_day(floe: Floe, run_id: str) -> None:
         console.print()
         console.print(table("Assets", rows))
     show_checks(day)
-    floe.show("lineage", "gold.customer_orders", "--upstream", "--kind", "datasets")
 
 
 def made_in(session: Session, run_id: str) -> list[Made]:
