@@ -235,7 +235,9 @@ class FloeIOManager(IOManager):
     def _note(self, context: InputContext, reads: Sequence[Read]) -> None:
         """Let every output of the step say what was read, also if it is not written here."""
         step = context.step_context
-        known = self._reads.setdefault(f"{step.run_id}/{step.step.key}", [])
+        # A run for several partitions takes a step for one after the other.
+        key = step.partition_key if step.has_partition_key else ""
+        known = self._reads.setdefault(f"{step.run_id}/{step.step.key}/{key}", [])
         known += [read for read in reads if read not in known]
         for output in step.op_def.output_defs:
             step.add_output_metadata({READS: reads_metadata(known)}, output_name=output.name)
