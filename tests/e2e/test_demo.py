@@ -116,7 +116,7 @@ def test_run_that_fails_is_said_with_its_reason_and_its_log(tmp_path: Path) -> N
     said, _ = process.communicate()
     assert process.returncode == 1, said
     assert "bronze__raw_customers: RuntimeError: no delivery today" in said
-    log = said.partition("The log is ")[2].split()[0]
+    log = said.partition("The log is")[2].split()[0]
     assert "no delivery today" in Path(log).read_text()
     assert processes_of(shop) == []
 
