@@ -129,6 +129,7 @@ class Floe:
             if read_up(ProjectPaths(self.root)) is not None:
                 # It was killed, and could not stop the others.
                 subprocess.run([*COMMAND, "down"], cwd=self.root, check=False)
+        console.print("Everything has stopped.")
 
 
 def shown(path: Path) -> Path:
