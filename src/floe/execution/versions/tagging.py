@@ -81,7 +81,8 @@ def _tag(spark: "SparkSession", table: LakeTable, tag: str) -> str:
 
 
 def _create_tag(spark: "SparkSession", table: LakeTable, tag: str) -> None:
-    spark.sql(f"ALTER TABLE {table.sql} CREATE TAG {quoted(tag)}").collect()
+    # Not collected: it is done when the call returns, and its answer would be one more.
+    spark.sql(f"ALTER TABLE {table.sql} CREATE TAG {quoted(tag)}")
 
 
 def _next_free(tag: str, taken: Iterable[str]) -> str:
