@@ -60,9 +60,10 @@ def test_a_batch_is_resumed_where_it_stopped(shop: Workshop) -> None:
         assert batch.business_date == TUESDAY
         assert (set(batch.last), set(batch.done)) == ({"a", "c"}, {"c"})
         left = {name: run_id for name, run_id in batch.last.items() if name not in batch.done}
+        made = project.states("risk.c")
         again = run(project, processes=["b", "a"], batch=report.batch, resumed=left)
         assert states(again) == {"b": DONE, "a": DONE}
-        assert list(project.states("risk.c")) == ["2026-09-01.1"]
+        assert project.states("risk.c") == made
 
 
 def test_a_batch_that_is_stopped_starts_nothing_more(shop: Workshop) -> None:
