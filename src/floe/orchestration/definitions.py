@@ -86,7 +86,10 @@ class FloeDefinitions:
         The path is that of `.floe/compiled_artifacts.json` or of the project's folder; without
         one the project is looked for in FLOE_PROJECT, here, and in the folders above.
         """
-        return build_parts(load(None if path is None else Path(path))).definitions()
+        definitions = build_parts(load(None if path is None else Path(path))).definitions()
+        # Dagster asks for it next, and gets the same; made here, while the collector waits.
+        definitions.get_repository_def()
+        return definitions
 
 
 def build_parts(loading: Loading) -> Parts:
