@@ -59,10 +59,11 @@ def test_assets_of_every_module_are_loaded(tmp_path: Path, listed: list[str]) ->
     files = {"jobs/__init__.py": "", "jobs/bronze.py": BRONZE, "jobs/gold.py": GOLD}
     make_project(tmp_path, modules(*listed), files)
     assert names(tmp_path) == ["bronze.raw_customers", "gold.revenue", "legacy.feed"]
-    checks = load_parts(tmp_path).checks
-    assert [key for check in checks for key in check.check_keys] == [
-        AssetCheckKey(AssetKey(["gold", "revenue"]), "is_positive")
-    ]
+    keys = {key for check in load_parts(tmp_path).checks for key in check.check_keys}
+    assert keys == {
+        AssetCheckKey(AssetKey(["gold", "revenue"]), "is_positive"),
+        AssetCheckKey(AssetKey(["legacy", "feed"]), PRODUCER_CHECK),
+    }
     load_definitions(tmp_path)
 
 
