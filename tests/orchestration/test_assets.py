@@ -6,6 +6,7 @@ import pytest
 from dagster import AssetCheckKey, AssetKey, DagsterInstance, materialize
 
 from floe.orchestration.consistency import CircularAssetsError
+from floe.orchestration.metadata import PRODUCER_CHECK
 from floe.spec import SpecError
 from tests.orchestration.projects import load_definitions, load_parts, make_project, spec_of
 

@@ -88,7 +88,7 @@ def test_drift_is_logged_at_load_until_it_is_gone(
     with caplog.at_level(logging.WARNING, "floe"):
         load_parts(tmp_path)
         load_parts(tmp_path)
-        assert [record.message for record in caplog.records] == [checked.output.strip()] * 2
+        assert [record.getMessage() for record in caplog.records] == [checked.output.strip()] * 2
         caplog.clear()
         project(tmp_path, SEPTEMBER)
         load_parts(tmp_path)
