@@ -4,7 +4,7 @@ import errno
 import gc
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -96,15 +96,30 @@ def serve(app: FastAPI, listener: socket.socket) -> None:
     # All that is loaded will stay: the collector need not look at it again.
     gc.freeze()
     gc.enable()
-    with listener, _signals_kept():
-        uvicorn.Server(config).run(sockets=[listener])
+    server = _Server(config)
+    with listener, _signals_kept(server.tell):
+        server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that heeds a signal also if that comes before it listens for signals itself."""
+
+    _told = False
+
+    def tell(self, *_: object) -> None:
+        """Let it end as soon as it has started."""
+        self._told = True
+
+    async def main_loop(self) -> None:
+        if not self._told:
+            await super().main_loop()
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
+def _signals_kept(tell: Callable[..., None]) -> Iterator[None]:
     """Being told to stop is not an error: uvicorn raises the signal again when all is done."""
     stops = (signal.SIGINT, signal.SIGTERM)
-    before = {stop: signal.signal(stop, lambda *_: None) for stop in stops}
+    before = {stop: signal.signal(stop, tell) for stop in stops}
     try:
         yield
     finally:
