@@ -4,9 +4,7 @@ Every process reads a feed of its own for its date, the latest version of refere
 share, and what the process before it made the day before. Each has run for some days.
 """
 
-import gc
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -16,6 +14,7 @@ from typing import Any
 from sqlalchemy import insert
 
 from benchmarks.result import Result
+from benchmarks.timing import fastest
 from floe import clock
 from floe.catalog.changes import last_position
 from floe.catalog.processes import find_process
@@ -42,7 +41,7 @@ def run() -> Iterator[Result]:
         _opened(Path(folder), MANY) as many,
         _opened(Path(folder), FEW) as few,
     ):
-        big, small = _fastest(_decision(many), _decision(few))
+        big, small = fastest(REPETITIONS, _decision(many), _decision(few))
     yield Result(
         f"one change among {MANY:,} processes / among {FEW}",
         big / small,
@@ -139,15 +138,3 @@ def _version(dataset_id: int, day: date) -> dict[str, Any]:
         "produced_at": clock.now(),
         "legal_hold": False,
     }
-
-
-def _fastest(*works: Callable[[], object]) -> list[float]:
-    """Time each work, in turns, and return the best time of each."""
-    best = [float("inf")] * len(works)
-    for _ in range(REPETITIONS):
-        for index, work in enumerate(works):
-            gc.collect()
-            start = time.perf_counter()
-            work()
-            best[index] = min(best[index], time.perf_counter() - start)
-    return best

@@ -3,15 +3,14 @@
 One dataset and one process as users write them, a thousand times over, in one warm process.
 """
 
-import gc
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 from benchmarks.result import Result
+from benchmarks.timing import fastest
 from floe.settings import ProjectPaths
 from floe.spec import validate_project
 
@@ -66,7 +65,8 @@ def run() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         big, small = (_project(Path(folder), size) for size in (1000, 100))
         text = big.floe_yaml.read_text(encoding="utf-8")
-        parse, validate, validate_small = _fastest(
+        parse, validate, validate_small = fastest(
+            REPETITIONS,
             lambda: yaml.load(text, yaml.CSafeLoader),
             lambda: _validate(big),
             lambda: _validate(small, times=10),
@@ -98,15 +98,3 @@ def _validate(paths: ProjectPaths, times: int = 1) -> None:
         findings = validate_project(paths, environ={}).findings
         if findings:
             raise AssertionError(f"the project of the benchmark is wrong: {findings[0]}")
-
-
-def _fastest(*works: Callable[[], object]) -> list[float]:
-    """Time each work, in turns, and return the best time of each."""
-    best = [float("inf")] * len(works)
-    for _ in range(REPETITIONS):
-        for index, work in enumerate(works):
-            gc.collect()
-            start = time.perf_counter()
-            work()
-            best[index] = min(best[index], time.perf_counter() - start)
-    return best

@@ -1,8 +1,9 @@
 """`floe api` ends when it is told to, at whatever moment of its start that is."""
 
+import gc
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,6 +11,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from floe.api.server import listen, serve
+
+
+@pytest.fixture(autouse=True)
+def _collector_as_before() -> Iterator[None]:
+    """A server leaves all that is loaded out of collections for good; the tests go on."""
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

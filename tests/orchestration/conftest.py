@@ -2,17 +2,25 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def modules_as_before() -> Iterator[None]:
+def modules_as_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Forget the modules of a test's project: the next one may have some of the same name."""
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
     for name in set(sys.modules) - modules:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if "site-packages" not in file and "floe" not in name.split("."):
+        if is_below(tmp_path_factory.getbasetemp(), sys.modules[name]):
             del sys.modules[name]
+
+
+def is_below(folder: Path, module: ModuleType) -> bool:
+    """Tell whether a module, or a folder without __init__.py, was loaded from a folder."""
+    file = getattr(module, "__file__", None)
+    places = [file] if file else list(getattr(module, "__path__", []))
+    return any(Path(place).is_relative_to(folder) for place in places)

@@ -22,12 +22,13 @@ from tests.orchestration.projects import make_project
 
 pytestmark = pytest.mark.slow
 
-# Runs start without the daemon that takes them from a queue.
+# Runs start without the daemon that takes them from a queue, and no code server is left behind.
 AT_ONCE = {
     "run_coordinator": {
         "module": "dagster._core.run_coordinator",
         "class": "DefaultRunCoordinator",
-    }
+    },
+    "code_servers": {"wait_for_local_processes_on_shutdown": True},
 }
 PARTITION_TAG = "dagster/partition"
 FLOE_YAML = """

@@ -26,14 +26,13 @@ from floe.execution.spark.session import interrupt
 from floe.execution.versions.arrivals import is_delivered, receive
 from floe.execution.versions.audits import recorded_audit
 from floe.execution.versions.drafts import (
-    Draft,
-    abandon_draft,
     audit_draft,
     contract_kept,
     publish_draft,
     reserve_draft,
     write_draft,
 )
+from floe.execution.versions.letting_go import let_go_on_failure
 from floe.execution.versions.places import details_of, place_of
 from floe.execution.versions.tables import table_lease
 from floe.execution.versions.writers import WriterSession
@@ -143,7 +142,11 @@ def write_frame(
             lease=lease,
             writer=WriterSession(spark.session_id),
         )
-        with _let_go(workspace, spark, draft, cancellation):
+        reserved = {wish.dataset: draft}
+        with (
+            _explained(wish.dataset),
+            let_go_on_failure(workspace, spark, reserved, cancellation, say),
+        ):
             with contract_kept(workspace, spark, draft):
                 draft = write_draft(workspace, spark, draft, frame)
             draft = audit_draft(workspace, spark, draft)
@@ -245,26 +248,11 @@ def _made(session: "Session", version: "DatasetVersion") -> MadeVersion:
 
 
 @contextmanager
-def _let_go(
-    workspace: Workspace, spark: "SparkSession", draft: Draft, cancellation: Cancellation
-) -> Iterator[None]:
-    """Let go of what was reserved if the write fails; what cannot be is repaired later."""
-    dataset = draft.place.dataset
+def _explained(dataset: str) -> Iterator[None]:
+    """Say of which asset the frame was that could not be written."""
     try:
         yield
-    except BaseException as error:
-        _abandon(workspace, spark, draft, f"its run failed: {reason_of(error)}")
-        if cancellation.error is not None and error is not cancellation.error:
-            # What Spark says of its end is not the reason of it.
-            raise cancellation.error from error
-        if isinstance(error, FloeError) or not isinstance(error, Exception):
-            raise
+    except FloeError:
+        raise
+    except Exception as error:
         raise FrameNotWrittenError(dataset, reason_of(error)) from error
-
-
-def _abandon(workspace: Workspace, spark: "SparkSession", draft: Draft, reason: str) -> None:
-    try:
-        abandon_draft(workspace, spark, draft, reason)
-    except Exception:  # noqa: BLE001 - the failure that led here is the one to raise
-        # Its lease ends with this process, and the next start repairs it.
-        return

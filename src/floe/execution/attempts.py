@@ -12,7 +12,6 @@ from floe.catalog.schemas import Column
 from floe.execution.cancelling import Cancellation
 from floe.execution.engines.contract import InPlace, Outputs, StepRecord, Work
 from floe.execution.engines.registry import engine_named
-from floe.execution.failures import reason_of
 from floe.execution.inputs import input_frame
 from floe.execution.lineage import goes_by_plan, mark_input
 from floe.execution.logs import RunLog
@@ -25,13 +24,13 @@ from floe.execution.sparks import Sparks
 from floe.execution.versions.adopting import adopt_draft
 from floe.execution.versions.drafts import (
     Draft,
-    abandon_draft,
     audit_draft,
     contract_kept,
     publish_draft,
     reserve_draft,
     write_draft,
 )
+from floe.execution.versions.letting_go import let_go_on_failure
 from floe.execution.versions.tables import table_lease
 from floe.execution.versions.writers import WriterSession
 from floe.execution.workspace import Workspace
@@ -86,7 +85,7 @@ class Attempt:
             )
             cancellation.on_cancel(partial(interrupt, spark))
             drafts = self._reserve(stack, spark, aliases)
-            with self._cleaned_up(spark, drafts, cancellation):
+            with let_go_on_failure(self._workspace, spark, drafts, cancellation, self._log.say):
                 self._compute(spark, drafts, cancellation)
                 return self._publish(spark, drafts, cancellation)
 
@@ -202,29 +201,6 @@ class Attempt:
             step.ended_at, step.status = clock.now(), "FAILED"
             raise
         step.ended_at, step.status = clock.now(), "SUCCESS"
-
-    def _abandon(self, spark: "SparkSession", draft: Draft, reason: str) -> None:
-        try:
-            abandon_draft(self._workspace, spark, draft, reason)
-        except Exception as error:  # noqa: BLE001 - the failure that led here is the one to raise
-            left = f"{draft.place.dataset} {draft.place.tag} is left to the next start"
-            self._log.say(f"{left}: {reason_of(error)}")
-
-    @contextmanager
-    def _cleaned_up(
-        self, spark: "SparkSession", drafts: dict[str, Draft], cancellation: Cancellation
-    ) -> Iterator[None]:
-        """Let go of what was reserved if the attempt fails; what cannot be is repaired later."""
-        try:
-            yield
-        except BaseException as error:
-            reason = f"its run failed: {reason_of(error)}"
-            for draft in drafts.values():
-                self._abandon(spark, draft, reason)
-            if cancellation.error is not None and error is not cancellation.error:
-                # What Spark or a command says of its end is not the reason of it.
-                raise cancellation.error from error
-            raise
 
 
 def _count_steps(steps: Sequence[StepRecord]) -> None:

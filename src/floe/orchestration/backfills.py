@@ -17,7 +17,7 @@ from dagster import (
 )
 
 from floe.errors import FloeError
-from floe.orchestration.jobs import assets_of, made_together
+from floe.orchestration.jobs import assets_of, by_partitions_of, made_together
 from floe.orchestration.loading import Loading
 from floe.orchestration.parts import AnyPartitions, Parts
 from floe.orchestration.ranges import keys_in_range
@@ -76,7 +76,7 @@ def reach_of(loading: Loading, parts: Parts, name: str) -> Reach:
     """Return which assets a backfill makes, and by which partitions."""
     backfill = loading.site.spec.orchestration.backfills[name]
     path = ("orchestration", "backfills", name)
-    by_partitions = _by_partitions(parts, assets_of(loading, parts, backfill.job))
+    by_partitions = by_partitions_of(parts, assets_of(loading, parts, backfill.job))
     partitions = _chosen(loading, parts, path, backfill, list(by_partitions))
     assets = frozenset(by_partitions[partitions])
     return Reach(backfill.job, partitions, assets, made_together(parts))
@@ -96,17 +96,6 @@ def keys_of_range(partitions: AnyPartitions, start: str, end: str) -> Sequence[s
         name = dimension.name
         _check_bounds(dimension.partitions_def, first[name], last[name])
     return keys_in_range(partitions, MultiPartitionKey(first), MultiPartitionKey(last))
-
-
-def _by_partitions(
-    parts: Parts, keys: frozenset[AssetKey]
-) -> Mapping[AnyPartitions, list[AssetKey]]:
-    found: dict[AnyPartitions, list[AssetKey]] = {}
-    for key in sorted(keys):
-        partitions = parts.specs[key].partitions_def
-        if partitions is not None:
-            found.setdefault(partitions, []).append(key)
-    return found
 
 
 def _chosen(

@@ -108,7 +108,7 @@ def made_together(parts: Parts) -> Mapping[AssetKey, Keys]:
 
 def partitions_of(parts: Parts, keys: Iterable[AssetKey]) -> AnyPartitions | None:
     """Return what partitions assets of one job; None, when none of them has partitions."""
-    return next(iter(_by_partitions(parts, keys)), None)
+    return next(iter(by_partitions_of(parts, keys)), None)
 
 
 def _definitions(parts: Parts) -> Iterator[AssetsDefinition]:
@@ -117,9 +117,10 @@ def _definitions(parts: Parts) -> Iterator[AssetsDefinition]:
             yield one
 
 
-def _by_partitions(
+def by_partitions_of(
     parts: Parts, keys: Iterable[AssetKey]
 ) -> Mapping[AnyPartitions, list[AssetKey]]:
+    """Return the assets that each partition definition has; those without one are left out."""
     found: dict[AnyPartitions, list[AssetKey]] = {}
     for key in sorted(keys):
         partitions = parts.specs[key].partitions_def
@@ -130,7 +131,7 @@ def _by_partitions(
 
 def _check_batch(loading: Loading, parts: Parts, name: str, keys: Keys) -> Iterator[Finding]:
     path = ("orchestration", "jobs", name, "selection")
-    by_partitions = _by_partitions(parts, keys)
+    by_partitions = by_partitions_of(parts, keys)
     if len(by_partitions) > 1:
         named = {by: name for name, by in parts.partitions.items()}
         each = "; ".join(
