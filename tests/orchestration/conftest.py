@@ -13,10 +13,10 @@ def modules_as_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Forget the modules of a test's project: the next one may have some of the same name."""
     path, modules = list(sys.path), set(sys.modules)
     yield
+    folder, new = tmp_path_factory.getbasetemp(), set(sys.modules) - modules
+    for name in [name for name in new if is_below(folder, sys.modules[name])]:
+        del sys.modules[name]
     sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if is_below(tmp_path_factory.getbasetemp(), sys.modules[name]):
-            del sys.modules[name]
 
 
 def is_below(folder: Path, module: ModuleType) -> bool:
