@@ -36,3 +36,17 @@ def test_the_projects_own_token_goes_to_this_host_only(host: Path) -> None:
     assert look_around({"FLOE_PROJECT": str(host)}).token == "secret"
     assert look_around({"FLOE_API_URL": "https://floe.example.com"}).token is None
     assert look_around({"FLOE_API_TOKEN": "mine"}).token == "mine"
+
+
+def test_the_projects_own_api_is_found_where_it_listens(host: Path) -> None:
+    (host / ".floe").mkdir()
+    (host / ".floe" / "address").write_text("http://127.0.0.1:4711\n")
+    assert look_around({}).url == "http://127.0.0.1:4711"
+    assert look_around({"FLOE_PROJECT": str(host)}).url == "http://127.0.0.1:4711"
+    assert look_around({"FLOE_API_URL": "http://127.0.0.1:1"}).url == "http://127.0.0.1:1"
+
+
+def test_a_folder_cannot_send_reports_and_tokens_to_another_host(host: Path) -> None:
+    (host / ".floe").mkdir()
+    (host / ".floe" / "address").write_text("https://elsewhere.example.com\n")
+    assert look_around({}).url == "http://127.0.0.1:8765"

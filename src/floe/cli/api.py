@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from floe.catalog import Catalog
     from floe.catalog.principals import NewToken
 
-TOKEN_FILE = "token"  # noqa: S105
+TOKEN_FILE, ADDRESS_FILE = "token", "address"
 DEFAULT_HOST, DEFAULT_PORT, DEFAULT_LAKE = "127.0.0.1", 8765, "lake"
 
 
@@ -36,6 +36,10 @@ class Home:
     @property
     def token_file(self) -> Path:
         return self.paths.state_dir / TOKEN_FILE
+
+    @property
+    def address_file(self) -> Path:
+        return self.paths.state_dir / ADDRESS_FILE
 
 
 def api(
@@ -73,7 +77,7 @@ def api(
     # What the two share is loaded by now, and nothing is open yet.
     gc.freeze()
     writer = fork_writer(home.url, listener)
-    with listener, writer.line, open_home(home) as catalog:
+    with listener, writer.line, open_home(home) as catalog, _found_at(home, url_of(listener)):
         first = None if no_auth else make_admin(catalog, home.token_file)
         _welcome(url_of(listener), home, first, login=not no_auth)
         served = create_app(
@@ -130,6 +134,19 @@ def make_admin(catalog: "Catalog", token_file: Path) -> "NewToken | None":
             # Before the commit: a token that nobody has would lock everybody out.
             write_secret(token_file, first.text)
     return first
+
+
+@contextmanager
+def _found_at(home: Home, url: str) -> Iterator[None]:
+    """Keep the address where jobs and commands of the project look for it, while it holds.
+
+    One that a killed API left is overwritten by the next.
+    """
+    write_secret(home.address_file, url)
+    try:
+        yield
+    finally:
+        home.address_file.unlink(missing_ok=True)
 
 
 def write_secret(path: Path, text: str) -> None:

@@ -31,7 +31,7 @@ class Surroundings(NamedTuple):
 def look_around(environ: Mapping[str, str] | None = None) -> Surroundings:
     """Read the FLOE_ variables, and the project's own token where the API is on this host."""
     environ = os.environ if environ is None else environ
-    url = environ.get("FLOE_API_URL") or DEFAULT_URL
+    url = environ.get("FLOE_API_URL") or _local_address(environ) or DEFAULT_URL
     return Surroundings(
         url=url,
         token=environ.get("FLOE_API_TOKEN", "").strip() or _local_token(url, environ),
@@ -54,16 +54,25 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or "/tmp")  # noqa: S108
 
 
+def _local_address(environ: Mapping[str, str]) -> str | None:
+    """Where `floe api` of the project listens. A file may name this host and no other."""
+    url = _kept(environ, "address")
+    return url if url and _is_local(url) else None
+
+
 def _local_token(url: str, environ: Mapping[str, str]) -> str | None:
     """The token that `floe api` keeps in the project. It goes to this host and to no other."""
-    if not _is_local(url):
-        return None
+    return _kept(environ, "token") if _is_local(url) else None
+
+
+def _kept(environ: Mapping[str, str], name: str) -> str | None:
+    """Read what `floe api` keeps in the project, here or above."""
     here = Path.cwd()
     named = environ.get("FLOE_PROJECT")
     folders = [Path(named)] if named else [here, *here.parents]
     for folder in folders:
         try:
-            return (folder / ".floe" / "token").read_text(encoding="ascii").strip() or None
+            return (folder / ".floe" / name).read_text(encoding="ascii").strip() or None
         except (OSError, UnicodeDecodeError):
             continue
     return None

@@ -4,6 +4,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from dagster import AssetKey, AssetSelection, define_asset_job
+from dagster._core.storage.tags import MAX_RETRIES_TAG, RETRY_ON_ASSET_OR_OP_FAILURE_TAG
 
 from floe.orchestration.loading import Loading
 from floe.orchestration.parts import Parts
@@ -11,6 +12,8 @@ from floe.orchestration.processes import PROCESS_TAG
 
 STARTED_BY_DATASETS = frozenset({"dataset", "hybrid"})
 PREFIX = "floe__"
+DEATHS = 2
+"""How often a run is started again whose process died. What it had begun is let go of before."""
 
 
 def process_job_name(process: str) -> str:
@@ -38,6 +41,15 @@ def build_process_jobs(loading: Loading, parts: Parts) -> Parts:
             job,
             selection=AssetSelection.assets(*keys[name]),
             description=f"Runs {name} when the datasets that it reads are ready.",
-            tags={PROCESS_TAG: name},
+            tags={PROCESS_TAG: name, **_retried(loading)},
         )
     return replace(parts, jobs=jobs)
+
+
+def _retried(loading: Loading) -> dict[str, str]:
+    """Let a run begin again that was killed: what datasets start, nobody is there to start."""
+    declared = loading.site.platform.orchestrator.retries
+    return {
+        MAX_RETRIES_TAG: str(declared.attempts or DEATHS),
+        RETRY_ON_ASSET_OR_OP_FAILURE_TAG: str(declared.failed).lower(),
+    }

@@ -156,10 +156,11 @@ class _Reception:
 
     def _version(self, known: DatasetVersion | None, delivery: Delivery) -> DatasetVersion:
         """Return the version that waits for this delivery, or a new one."""
-        waits = known is not None and known.state == WRITTEN
-        if known is not None and waits and known.checksum in (None, delivery.fingerprint):
-            return known
         with self._workspace.catalog.writing() as session:
+            if known is not None and _is_about(known, delivery):
+                row = get_version_by_id(session, known.dataset_version_id)
+                row.checksum, row.size_bytes = delivery.fingerprint, delivery.size
+                return row
             return reserve_version(
                 session,
                 self._number,
@@ -176,6 +177,13 @@ class _Reception:
         return Arrival(
             self._dataset, known.state, known.version_tag, reason, known.row_count, new=False
         )
+
+
+def _is_about(known: DatasetVersion, delivery: Delivery) -> bool:
+    """Tell whether a version was announced for a delivery before anybody had looked at it."""
+    if known.state == WRITTEN:
+        return known.checksum in (None, delivery.fingerprint)
+    return known.state == READY and known.checksum is None
 
 
 def _rules(workspace: Workspace, dataset: str) -> str:
@@ -236,7 +244,11 @@ def settle(
             row.row_count = seen.audited.rows
             row.schema_hash = store_schemas(session, [seen.columns])[0]
             record_audit(session, row.dataset_id, row.dataset_version_id, seen.audited)
-        advance_version(session, row, state, reason=reason or None, metadata_json=metadata)
+        if row.state == state:
+            # Its producer had said READY, and was right.
+            row.metadata_json = metadata
+        else:
+            advance_version(session, row, state, reason=reason or None, metadata_json=metadata)
         rows = row.row_count
     audited = None if seen is None else seen.audited
     return Arrival(place.dataset, state, version.version_tag, reason, rows, True, audited)
