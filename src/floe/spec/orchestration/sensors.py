@@ -14,8 +14,8 @@ Names = Annotated[tuple[str, ...], Field(min_length=1)]
 class Sensor(SpecModel):
     """What every kind of sensor has."""
 
-    poll_interval_seconds: Annotated[int, Field(ge=1)] = 30
-    """How often it looks."""
+    poll_interval_seconds: Annotated[int, Field(ge=1)] = 4
+    """How often it looks. Dagster wakes its sensors every 5 seconds."""
     enabled: bool = True
     """Whether it runs."""
     description: str = ""
