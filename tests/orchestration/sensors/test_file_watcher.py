@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_reached_is_said_and_looked_at_again(tmp_path: P
         assert look.requests == []
         assert look.skipped == (
             "landing cannot be read (No such file or directory). "
-            "It is looked at again in 30 seconds."
+            "It is looked at again in 4 seconds."
         )
         (tmp_path / "landing").mkdir()
         (tmp_path / "landing" / "orders.csv").write_text("1")
@@ -210,7 +210,7 @@ def test_it_looks_as_often_as_floe_yaml_says_and_only_when_enabled(tmp_path: Pat
     switched = 'poll_interval_seconds: 5, enabled: "${WATCHING:false}", path:'
     declared = CSV.replace("path:", switched)
     off = sensor_of(second, declared)
-    assert (on.minimum_interval_seconds, on.default_status) == (30, DefaultSensorStatus.RUNNING)
+    assert (on.minimum_interval_seconds, on.default_status) == (4, DefaultSensorStatus.RUNNING)
     assert (off.minimum_interval_seconds, off.default_status) == (5, DefaultSensorStatus.STOPPED)
 
 
