@@ -225,7 +225,7 @@ class Shop:
 @contextmanager
 def opened(folder: Path) -> Iterator[Shop]:
     """Copy the demo, start its Spark, and stop all at the end."""
-    from dagster import DagsterInstance
+    from floe.orchestration.instances import open_instance
 
     project = folder / "shop"
     made = shutil.ignore_patterns(".floe", "target", "logs", "__pycache__")
@@ -233,7 +233,7 @@ def opened(folder: Path) -> Iterator[Shop]:
     site = load_site(ProjectPaths(project), _environ())
     server = ensure_server(site)
     try:
-        with DagsterInstance.local_temp(str(folder)) as instance:
+        with open_instance(site) as instance:
             shop = Shop(project, server.url, instance)
             try:
                 yield shop

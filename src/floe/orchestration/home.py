@@ -39,7 +39,7 @@ def write_home(site: Site) -> bool:
     """Write dagster.yaml, whole or not at all; tell whether it is another than before."""
     home = home_of(site)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return _write_changed(home / "dagster.yaml", dagster_settings(site.platform.orchestrator))
+    return _write_changed(home / "dagster.yaml", dagster_settings(site.platform.orchestrator, home))
 
 
 def write_workspace(site: Site, socket: Path) -> Path:
@@ -73,10 +73,10 @@ def storage_url(site: Site) -> str | None:
     return urlunsplit(parts._replace(netloc=f"{login}@{host}"))
 
 
-def dagster_settings(declared: Orchestrator) -> dict[str, Any]:
+def dagster_settings(declared: Orchestrator, home: Path) -> dict[str, Any]:
     """Return what dagster.yaml is to say."""
     return {
-        **_storage(declared),
+        **_storage(declared, home),
         "run_queue": {
             "dequeue_interval_seconds": DEQUEUE_SECONDS,
             "dequeue_use_threads": True,
@@ -110,11 +110,13 @@ def dagster_settings(declared: Orchestrator) -> dict[str, Any]:
     }
 
 
-def _storage(declared: Orchestrator) -> Mapping[str, Any]:
-    # Without a word Dagster keeps SQLite files in its home, which may then be moved.
-    if declared.storage_url is None:
-        return {}
-    return {"storage": {"postgres": {"postgres_url": {"env": STORAGE_VARIABLE}}}}
+def _storage(declared: Orchestrator, home: Path) -> Mapping[str, Any]:
+    if declared.storage_url is not None:
+        return {"storage": {"postgres": {"postgres_url": {"env": STORAGE_VARIABLE}}}}
+    # The files are those that Dagster would make itself.
+    events = {"base_dir": str(home / "history" / "runs")}
+    kept = {"module": "floe.orchestration.event_log", "class": "KeptEventLog", "config": events}
+    return {"event_log_storage": kept}
 
 
 def _launcher(declared: Orchestrator) -> Mapping[str, Any]:
