@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(PYTHON) tools/setup.py
+# Tests wait for other programs most of the time: more of them at once than there are cores.
+WORKERS ?= 3
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
 
 .PHONY: help setup demo demo-once demo-night test check coverage bench soak clean lock format
 
@@ -25,14 +28,14 @@ demo-night: setup ## the other demo: a night of credit risk on embedded Spark, w
 
 test: setup ## one pass of everything: format, lint, types, import contracts, all tests
 	@$(BIN)/python -m tools.check
-	@$(BIN)/pytest -q
+	@$(PYTEST)
 
 coverage: setup ## all tests once more, and the lines that they never reach
-	@$(BIN)/pytest --cov --cov-report=term:skip-covered -q
+	@$(PYTEST) --cov --cov-report=term:skip-covered
 
 check: setup ## the quick half of test: format, lint, types, import contracts, unit tests
 	@$(BIN)/python -m tools.check
-	@$(BIN)/pytest -q -m "not slow and not postgresql and not java"
+	@$(PYTEST) -m "not slow and not postgresql and not java"
 
 bench: setup ## measure speed against its targets; exits 1 on a miss
 	@$(BIN)/python -m benchmarks

@@ -210,8 +210,8 @@ def test_a_manifest_may_lie_elsewhere(site: Site) -> None:
         ("fx.csv", "2026-09-01,1\n2026-09-01,2", {"header": False}),
         ("fx.csv", 'a,b\n1,"two\nlines"\n2,"""\n"', {"multiline": True}),
         ("fx.csv", "a,b\n1,'it\\'s\nso'\n2,x", {"multiline": True, "quote": "'", "escape": "\\"}),
-        ("fx.csv.gz", gzip.compress(TEXT.encode()), {}),
-        ("fx.csv", gzip.compress(TEXT.encode()), {"compression": "gzip"}),
+        ("fx.csv.gz", gzip.compress(TEXT.encode(), mtime=0), {}),
+        ("fx.csv", gzip.compress(TEXT.encode(), mtime=0), {"compression": "gzip"}),
         ("fx.csv", TEXT.encode("utf-16"), {"encoding": "utf-16"}),
     ],
 )
