@@ -6,26 +6,19 @@ same, and the catalog takes it once.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dagster import AssetCheckSeverity, AssetKey, DagsterEventType, DagsterRun, TableSchema
+from dagster import AssetKey, DagsterEventType, DagsterRun
 
-from floe.catalog.schemas import Column
 from floe.orchestration.metadata import (
-    AWAITS,
     ENDED,
     FAILED,
     PRODUCER_CHECK,
     READS,
-    ROWS,
     RUN,
-    SCHEMA,
-    SIZE,
-    SQL,
     STARTED,
-    VERSION,
     VERSIONS,
 )
 from floe.orchestration.observing.knowledge import Knowledge, dataset_of
@@ -36,8 +29,15 @@ from floe.orchestration.observing.reports import (
     Observed,
     Read,
     Report,
-    Verdict,
     Written,
+)
+from floe.orchestration.observing.saying import (
+    judge,
+    made_before,
+    sql_of,
+    time_of,
+    verdict_of,
+    version_made,
 )
 from floe.spec.identity import (
     BUSINESS_DATE_TAG,
@@ -203,7 +203,7 @@ class _Translation:
             self._reads(keys, made),
             written,
             end.failure,
-            _sql_of(made),
+            sql_of(made),
         )
 
     def _is_whole(self, keys: Sequence[AssetKey]) -> bool:
@@ -227,7 +227,7 @@ class _Translation:
         if VERSIONS in made.metadata:
             listed = made.metadata[VERSIONS]
             return [Written(name, str(tag)) for name, tag in sorted(listed.items())]
-        return [_version(made)]
+        return [version_made(made)]
 
     # --- models of dbt
 
@@ -240,22 +240,22 @@ class _Translation:
                 yield from self._failed_model(step, attempt, failed, end)
 
     def _model(self, step: str, attempt: Attempt, made: Made, end: End | None) -> Iterator[Report]:
-        began = _time(made.metadata.get(STARTED)) or made.at
+        began = time_of(made.metadata.get(STARTED)) or made.at
         run = self._model_run(step, attempt, made.key, made.partition, began)
         dataset = dataset_of(made.key)
         yield Report(made.place, "START", began, run, written=[Written(dataset)])
-        judged = _judge(made, attempt.checked, end)
+        judged = judge(made, attempt.checked, end)
         if judged is None:
             return
         place, reason = judged
         yield Report(
             place,
             "COMPLETE",
-            _time(made.metadata.get(ENDED)) or made.at,
+            time_of(made.metadata.get(ENDED)) or made.at,
             run,
             self._reads([made.key], [made]),
-            [replace(_version(made), rejected=reason)],
-            sql=_sql_of([made]),
+            [replace(version_made(made), rejected=reason)],
+            sql=sql_of([made]),
         )
 
     def _failed_model(
@@ -267,14 +267,14 @@ class _Translation:
         if kind == "test" or key is None:
             # A test has left a verdict.
             return
-        began = _time(failed.get(STARTED)) or attempt.at
+        began = time_of(failed.get(STARTED)) or attempt.at
         run = self._model_run(step, attempt, key, self._partition_of(step, key), began)
         written = [Written(dataset_of(key))]
         yield Report(end.place, "START", began, run, written=written)
         yield Report(
             end.place,
             "FAIL",
-            _time(failed.get(ENDED)) or end.at,
+            time_of(failed.get(ENDED)) or end.at,
             run,
             self._reads([key], ()),
             written,
@@ -309,7 +309,7 @@ class _Translation:
         dataset = dataset_of(key)
         alone = not attempt.made and len(attempt.checked) == 1
         metadata = {of: getattr(one, "value", one) for of, one in found.metadata.items()}
-        began = _time(metadata.get(STARTED)) or (attempt.at if alone else checked.at)
+        began = time_of(metadata.get(STARTED)) or (attempt.at if alone else checked.at)
         run = Observed(
             self._id(f"{step}/{dataset}:{name}", partition, attempt),
             self._check_process(key, name),
@@ -324,12 +324,12 @@ class _Translation:
         verdict = verdict_of(checked)
         broken = not verdict.passed and verdict.strict
         message = verdict.message or f"The check {name} failed on {dataset}."
-        version = _made_before(checked, attempt) or self._log.version_of(checked)
+        version = made_before(checked, attempt) or self._log.version_of(checked)
         yield Report(checked.place, "START", began, run)
         yield Report(
             checked.place,
             "FAIL" if broken else "COMPLETE",
-            _time(metadata.get(ENDED)) or checked.at,
+            time_of(metadata.get(ENDED)) or checked.at,
             run,
             [Read(dataset, version, [verdict])],
             failure=Failure(message) if broken else None,
@@ -343,96 +343,11 @@ class _Translation:
         return str(run_id(self._run.run_id, step, partition, attempt.number))
 
 
-def _made_before(checked: Checked, attempt: Attempt) -> str:
-    """Return the version that the same step made of what was checked, if it has no partition.
-
-    In the run of a partition Dagster does not find it: it looks for that partition alone.
-    """
-    key, at = checked.evaluation.asset_key, checked.place
-    made = [one for one in attempt.made if one.key == key and one.place < at]
-    whole = [one for one in made if one.partition is None]
-    return str(whole[-1].metadata.get(VERSION) or "") if whole else ""
-
-
-def verdict_of(checked: Checked) -> Verdict:
-    """Return how a check came out."""
-    found = checked.evaluation
-    return Verdict(
-        found.check_name,
-        found.passed,
-        found.severity is AssetCheckSeverity.ERROR,
-        found.description or "",
-    )
-
-
-def _judge(made: Made, checked: Sequence[Checked], end: End | None) -> tuple[int, str] | None:
-    """Say whether a version is good that others can read already, and where that was known.
-
-    None means that tests are still to come. One that was to come and never did leaves a version
-    of which nobody knows that it is good.
-    """
-    awaited = set(made.metadata.get(AWAITS) or ())
-    found = [
-        one
-        for one in checked
-        if one.evaluation.asset_key == made.key and one.evaluation.check_name in awaited
-    ]
-    failed = [one for one in found if not one.evaluation.passed and verdict_of(one).strict]
-    missing = sorted(awaited - {one.evaluation.check_name for one in found})
-    if missing and end is None:
-        return None
-    places = [made.place, *(one.place for one in found)]
-    if missing:
-        assert end is not None
-        places.append(end.place)
-    said = [f"{one.evaluation.check_name} failed" for one in failed]
-    said += [f"{name} was not run" for name in missing]
-    return max(places), "; ".join(said)
-
-
-def _version(made: Made) -> Written:
-    metadata = made.metadata
-    return Written(
-        dataset_of(made.key),
-        str(metadata.get(VERSION) or ""),
-        _count(metadata.get(ROWS)),
-        _count(metadata.get(SIZE)),
-        _columns(metadata.get(SCHEMA)),
-        made.partition,
-    )
-
-
-def _columns(schema: Any) -> tuple[Column, ...]:
-    if not isinstance(schema, TableSchema):
-        return ()
-    return tuple(
-        Column(one.name, one.type, nullable=one.constraints.nullable) for one in schema.columns
-    )
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _sql_of(made: Sequence[Made]) -> str | None:
-    """Return the SQL of what was made, out of the fence that shows it well in Dagster."""
-    found = next((one.metadata[SQL] for one in made if one.metadata.get(SQL)), None)
-    if not isinstance(found, str):
-        return None
-    return found.removeprefix("```sql\n").removesuffix("\n```")
-
-
 def _by_partition(made: Sequence[Made]) -> dict[str | None, list[Made]]:
     found: dict[str | None, list[Made]] = {}
     for one in made:
         found.setdefault(one.partition, []).append(one)
     return found
-
-
-def _time(value: Any) -> datetime | None:
-    if not isinstance(value, str):
-        return None
-    return datetime.fromisoformat(value).astimezone(UTC)
 
 
 def _step_kind(end: End) -> Kind:
