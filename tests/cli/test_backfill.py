@@ -22,6 +22,8 @@ from floe.orchestration.instances import open_instance
 from floe.settings import find_project
 from tests.orchestration.projects import make_project
 
+pytestmark = pytest.mark.slow
+
 ASSETS = """
     import time
     from pathlib import Path

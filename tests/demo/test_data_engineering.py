@@ -16,6 +16,8 @@ from floe.settings import ProjectPaths
 from floe.spec import validate_project
 from tests.orchestration.projects import load_definitions, load_parts
 
+pytestmark = pytest.mark.slow
+
 DEMO = Path(__file__).parents[2] / "demo" / "data_engineering"
 BRONZE = {f"bronze.raw_{name}" for name in ("customers", "products", "orders", "order_items")}
 MODELS = {

@@ -15,7 +15,10 @@ from floe.spec.secrets import SecretRef
 from tests.notify.servers import Mailbox, mail_server, web_server
 
 # apprise imports what Python 3.13 will no longer have, and has a way out for then.
-pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning"),
+]
 
 SECRET = "hunter2-s3cr3t"
 NIGHT_FAILED = Message(

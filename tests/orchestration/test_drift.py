@@ -13,6 +13,8 @@ from floe.orchestration.instances import open_instance
 from floe.orchestration.loading import load
 from tests.orchestration.projects import load_parts, make_project
 
+pytestmark = pytest.mark.slow
+
 ASSETS = "from dagster import asset\n\n@asset(key_prefix='bronze')\ndef orders() -> None: ...\n"
 
 

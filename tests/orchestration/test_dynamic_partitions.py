@@ -15,6 +15,8 @@ from floe.orchestration.loading import load
 from floe.spec import SpecError
 from tests.orchestration.projects import load_definitions, load_parts, make_project
 
+pytestmark = pytest.mark.slow
+
 FLOE_YAML = """
     orchestration:
       partitions:

@@ -23,6 +23,8 @@ from floe.orchestration.event_log import KEPT, KeptEventLog
 from floe.orchestration.instances import open_instance
 from floe.settings import ProjectPaths
 
+pytestmark = pytest.mark.slow
+
 
 @op
 def make(context: OpExecutionContext) -> None:

@@ -24,6 +24,8 @@ from floe.spec.platform import Orchestrator, RunRetries, TagLimit
 from floe.spec.secrets import SecretRef
 from tools.postgresql import PostgresqlServer
 
+pytestmark = pytest.mark.slow
+
 
 def site(root: Path, **declared: object) -> Site:
     platform = PlatformSpec(orchestrator=Orchestrator.model_validate(declared))

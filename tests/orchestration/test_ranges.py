@@ -29,7 +29,7 @@ from floe.orchestration.ranges import (
 from tests.orchestration.projects import load_parts, make_project
 
 # It is the way to say that an asset knows ranges, beta or not.
-pytestmark = pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`")]
 
 ASSETS = """
     import json

@@ -11,6 +11,8 @@ from floe.execution.starting import read_page
 from floe.orchestration import triggering
 from tests.orchestration.nights import FEED, MONDAY, RUN_KEY, TUESDAY, WEDNESDAY, Night, open_night
 
+pytestmark = pytest.mark.slow
+
 CHAIN = f"""
 datasets:
   raw.trades: {FEED}

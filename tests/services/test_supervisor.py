@@ -18,6 +18,8 @@ from floe.services.supervisor import Stopping, supervise
 from floe.settings import ProjectPaths
 from tests.services.conftest import MakeService
 
+pytestmark = pytest.mark.slow
+
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
 

@@ -9,6 +9,8 @@ from floe.spec.findings import SpecError
 from tests.orchestration.dbt.bank import FILES, FLOE_YAML
 from tests.orchestration.projects import load_parts, make_project
 
+pytestmark = pytest.mark.slow
+
 PRODUCTION = {"platform.yaml": "environment: production\n"}
 
 

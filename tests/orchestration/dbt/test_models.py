@@ -10,6 +10,8 @@ from floe.spec.findings import SpecError
 from tests.orchestration.dbt.bank import ASSETS
 from tests.orchestration.projects import load_definitions, load_parts, make_project, spec_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def parts(parsed_bank: Path) -> Parts:

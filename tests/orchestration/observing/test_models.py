@@ -30,6 +30,8 @@ from tests.events.state import state_of
 from tests.orchestration.observing.test_observing import Watched, quiet_instance
 from tests.orchestration.projects import make_project
 
+pytestmark = pytest.mark.slow
+
 FLOE_YAML = """
 datasets:
   bronze.orders:

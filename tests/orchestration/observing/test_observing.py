@@ -42,6 +42,8 @@ from floe.spec.identity import run_id
 from tests.events.state import state_of
 from tests.orchestration.projects import make_project
 
+pytestmark = pytest.mark.slow
+
 TUESDAY = date(2026, 9, 1)
 TAGS = {"floe/business_date": "2026-09-01"}
 

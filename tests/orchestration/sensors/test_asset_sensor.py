@@ -7,6 +7,8 @@ from floe.spec.findings import SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
 from tests.orchestration.sensors.shop import Daemon, build_shop, make_shop, open_shop, restarted
 
+pytestmark = pytest.mark.slow
+
 ANY = "watch: {type: asset_sensor, job: make_revenue, watched_assets: [bronze.orders]}"
 TWO = "[bronze.orders, bronze/customers]"
 ALL = f"watch: {{type: asset_sensor, job: make_revenue, when: all, watched_assets: {TWO}}}"

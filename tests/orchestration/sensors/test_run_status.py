@@ -7,6 +7,8 @@ from floe.spec.findings import SpecError
 from tests.notify.servers import web_server
 from tests.orchestration.sensors.shop import build_shop, make_shop, open_shop, restarted
 
+pytestmark = pytest.mark.slow
+
 TELL = "watch: {type: run_status, status: FAILURE, notify: [log]}"
 START = "watch: {type: run_status, status: SUCCESS, watched_jobs: [make_orders], job: make_revenue}"
 
