@@ -64,6 +64,14 @@ class RunNotFoundError(NotFoundError):
         super().__init__(f"No run '{run_uuid}' is known. List them with: floe runs")
 
 
+class RunAmbiguousError(NotFoundError):
+    """The first letters of a run's id were given, and several begin so."""
+
+    def __init__(self, beginning: str, found: Iterable[str]) -> None:
+        listed = ", ".join(sorted(found))
+        super().__init__(f"Several runs begin with '{beginning}': {listed}. Give more letters.")
+
+
 class RegistrationNotFoundError(NotFoundError):
     """A registration was named that the catalog does not hold."""
 

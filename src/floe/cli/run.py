@@ -72,6 +72,7 @@ def run(  # noqa: PLR0917 - typer reads its options from here
         site = load_site(find_project(project))
         when = _date(day, partition)
         with open_workspace(site) as workspace:
+            resume, as_run = (_whole_id(workspace, one) for one in (resume, as_run))
             task = _Task(workspace, Sparks(site), facts, as_json=as_json)
             # A run that is repeated has its date.
             wanted = when or (None if as_run else _today(workspace))
@@ -85,6 +86,16 @@ def run(  # noqa: PLR0917 - typer reads its options from here
             else:
                 today = when or _today(workspace)
                 task.run_all(BatchWish(today, partition, parallel=parallel or PARALLEL))
+
+
+def _whole_id(workspace: "Workspace", given: str | None) -> str | None:
+    """`floe runs` shows the first letters of an id: they are enough."""
+    from floe.catalog.run_ids import whole_run_id
+
+    if given is None:
+        return None
+    with workspace.catalog.reading() as session:
+        return whole_run_id(session, given)
 
 
 def _check_call(process: str | None, *, every: bool, resume: str | None) -> None:

@@ -43,11 +43,13 @@ def runs(
 
 
 def _row(run: "RunRow") -> dict[str, Any]:
+    from floe.catalog.run_ids import short_run_id
+
     took = None
     if run.start_ts is not None and run.end_ts is not None:
         took = f"{(run.end_ts - run.start_ts).total_seconds():.1f} s"
     return {
-        "run": run.run_uuid,
+        "run": short_run_id(run.run_uuid),
         "process": run.process_key,
         "date": run.partition_key or run.business_date,
         "state": run.status,
