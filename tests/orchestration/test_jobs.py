@@ -15,11 +15,13 @@ from dagster import (
     asset,
     multi_asset,
 )
+from dagster._core.definitions.utils import DISALLOWED_NAMES
 
 from floe.orchestration.jobs import build_jobs
 from floe.orchestration.loading import Loading, load
 from floe.orchestration.parts import Parts
 from floe.spec.findings import SpecError
+from floe.spec.rules.orchestration import RESERVED
 from tests.orchestration.projects import make_project
 
 DAILY = DailyPartitionsDefinition("2026-01-01")
@@ -248,3 +250,7 @@ def partitioned(name: str, partitions: Any) -> AssetsDefinition:
     def made() -> None: ...
 
     return made
+
+
+def test_the_names_that_dagster_keeps_are_those_that_floe_yaml_refuses() -> None:
+    assert frozenset(DISALLOWED_NAMES) == RESERVED

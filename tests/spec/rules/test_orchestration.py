@@ -45,6 +45,10 @@ def orchestration(body: str) -> str:
             "sensors.s.watched_jobs[0]: no job named 'nightl'. Did you mean 'nightly'?",
         ),
         (
+            "sensors: {type: {type: run_status, notify: log}}",
+            "sensors.type: is a name that Dagster keeps. Rename it.",
+        ),
+        (
             "sensors: {s: {type: run_status, status: FAILURE}}",
             "sensors.s: reacts to nothing. Give it a job to start, or channels to notify.",
         ),

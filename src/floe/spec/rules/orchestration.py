@@ -1,5 +1,6 @@
 """Rules for jobs, schedules, sensors and asset patterns: what they name is declared."""
 
+import keyword
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
@@ -16,13 +17,43 @@ from floe.spec.orchestration import (
 from floe.spec.patterns import check_glob, check_regex
 from floe.spec.rules.draft import Draft
 
+RESERVED = frozenset(
+    [
+        "arg_dict",
+        "bool",
+        "conf",
+        "config",
+        "context",
+        "dict",
+        "float",
+        "input",
+        "input_arg_dict",
+        "int",
+        "meta",
+        "output",
+        "output_arg_dict",
+        "str",
+        "type",
+    ]
+) | frozenset(keyword.kwlist)
+"""Names that Dagster keeps for itself and for Python."""
+
 
 def check_orchestration(draft: Draft) -> Iterator[Problem]:
     """Find references to nothing, and settings that contradict each other."""
+    yield from _check_names(draft)
     yield from _check_jobs_named(draft)
     yield from _check_sensors(draft)
     yield from _check_assets(draft)
     yield from _check_dbt(draft)
+
+
+def _check_names(draft: Draft) -> Iterator[Problem]:
+    for section in ("jobs", "schedules", "sensors"):
+        for name in draft.names("orchestration", section):
+            if name in RESERVED:
+                path = ("orchestration", section, name)
+                yield Problem(path, "is a name that Dagster keeps", "Rename it.", at_key=True)
 
 
 def _check_jobs_named(draft: Draft) -> Iterator[Problem]:
