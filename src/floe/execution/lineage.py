@@ -48,7 +48,8 @@ def trace_outputs(
     `explained` is what Spark said of the outputs that functions have made.
     """
     steps = _steps(workspace, plan)
-    if not (steps or explained or plan.spec.column_lineage):
+    wanted = workspace.site.spec.observability.column_lineage
+    if not wanted or not (steps or explained or plan.spec.column_lineage):
         return {}
     inputs = _schemas(workspace, plan)
     traced = trace(steps, inputs, columns, plan.spec.column_lineage)

@@ -31,10 +31,10 @@ def edges(project: OpenShop, dataset: str) -> set[tuple[str, str, str]]:
         return {(one.target_column, one.source_column, one.kind) for one in found}
 
 
-def run(shop: Workshop, process: dict[str, Any]) -> set[tuple[str, str, str]]:
+def run(shop: Workshop, process: dict[str, Any], **more: Any) -> set[tuple[str, str, str]]:
     shop.write(FUNCTIONS, "lineage_functions.py")
     whole = {"inputs": {"trades": "raw.trades"}, "outputs": {"out": "risk.out"}, **process}
-    shop.declare({"raw.trades": TRADES, "risk.out": {}}, {"make": whole})
+    shop.declare({"raw.trades": TRADES, "risk.out": {}}, {"make": whole}, **more)
     shop.deliver(TUESDAY, (1, 10.0), (2, 5.5))
     with shop.open() as project:
         specs = project.workspace.site.spec.processes.values()
@@ -66,3 +66,8 @@ def test_what_is_declared_stands_above_the_plan(shop: Workshop) -> None:
     assert ("amount", "id", "DIRECT") in found
     assert ("amount", "amount", "AGGREGATE") not in found
     assert ("id", "id", "AGGREGATE") in found
+
+
+def test_a_project_that_wants_no_lineage_of_columns_gets_none(shop: Workshop) -> None:
+    process = {"sql": "select sum(amount) as amount from trades"}
+    assert run(shop, process, observability={"column_lineage": False}) == set()
