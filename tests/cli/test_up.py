@@ -25,13 +25,33 @@ pytestmark = pytest.mark.slow
 
 FLOE = [sys.executable, "-m", "floe.cli"]
 WAIT_SECONDS = 240
-ASSETS = "from dagster import asset\n\n\n@asset\ndef hello() -> None:\n    print('hello')\n"
+ASSETS = """
+from dagster import DynamicPartitionsDefinition, asset
+
+
+@asset(partitions_def=DynamicPartitionsDefinition(name="regions"))
+def hello() -> None: ...
+"""
+FLOE_YAML = """
+name: night
+orchestration:
+  asset_modules: [assets]
+  partitions: {regions: {type: dynamic}}
+"""
+ADD_KEY = """
+mutation($project: String!, $partitions: String!, $key: String!) {
+  addDynamicPartition(
+    repositorySelector: {repositoryLocationName: $project, repositoryName: "__repository__"},
+    partitionsDefName: $partitions, partitionKey: $key
+  ) { __typename }
+}
+"""
 QUERY = "{ assetsOrError { ... on AssetConnection { nodes { key { path } } } } }"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:
-    (tmp_path / "floe.yaml").write_text("name: night\norchestration: {asset_modules: [assets]}\n")
+    (tmp_path / "floe.yaml").write_text(FLOE_YAML)
     (tmp_path / "assets.py").write_text(ASSETS)
     (tmp_path / "platform.yaml").write_text("compute: {default: {memory: 1g}}\n")
     yield tmp_path
@@ -104,6 +124,9 @@ def test_up_status_and_down(project: Path) -> None:
     assert get(f"{services['api']['address']}/api/v1/health")["status"] == "up"
     answer = get(f"{services['web']['address']}/graphql", {"query": QUERY})
     assert answer["data"]["assetsOrError"]["nodes"] == [{"key": {"path": ["hello"]}}]
+    wanted = {"project": "night", "partitions": "regions", "key": "emea"}
+    get(f"{services['web']['address']}/graphql", {"query": ADD_KEY, "variables": wanted})
+    assert floe(project, "partitions", "list", "regions").stdout == "emea\n"
     token = (project / ".floe" / "token").read_text().strip()
     assert f"{services['api']['address']}/#token={token}" in done.stdout
     logs = project / ".floe" / "logs"
