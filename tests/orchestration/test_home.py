@@ -9,10 +9,12 @@ from dagster import DagsterInstance, DefaultRunLauncher
 
 from floe.execution.site import Site
 from floe.orchestration.home import (
+    ADDRESS_VARIABLE,
     STORAGE_VARIABLE,
     dagster_environ,
     home_of,
     storage_url,
+    web_address,
     write_home,
     write_workspace,
 )
@@ -156,3 +158,14 @@ def test_dagster_keeps_its_state_in_postgresql(
         assert "postgres" in type(instance.event_log_storage).__module__
         assert instance.get_runs() == []
     assert not (home_of(one) / "history").exists()
+
+
+def test_links_lead_to_where_dagster_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
+    assert web_address(site(tmp_path, port=3001)) == "http://127.0.0.1:3001"
+    monkeypatch.setenv(ADDRESS_VARIABLE, "http://127.0.0.1:4711")
+    assert web_address(site(tmp_path)) == "http://127.0.0.1:4711"
+    known = site(tmp_path, url="https://dagster.example.com/")
+    assert web_address(known) == "https://dagster.example.com"

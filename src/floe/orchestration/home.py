@@ -18,6 +18,8 @@ STORAGE_VARIABLE = "FLOE_DAGSTER_STORAGE"
 """Holds the address of Dagster's database with its password, which stands in no file."""
 SOCKET_VARIABLE = "FLOE_LAUNCHER_SOCKET"
 """Says where the process listens that starts runs."""
+ADDRESS_VARIABLE = "FLOE_DAGSTER_URL"
+"""Says where Dagster's web interface is on this machine."""
 MODULE_VARIABLE = "FLOE_DEFINITIONS"
 """Says which module the definitions are in."""
 HEADER = "# Written by floe from platform.yaml at every start: change it there.\n"
@@ -56,6 +58,13 @@ def dagster_environ(site: Site) -> dict[str, str]:
     if url := storage_url(site):
         environ[STORAGE_VARIABLE] = url
     return environ
+
+
+def web_address(site: Site) -> str:
+    """Return where people find Dagster's web interface."""
+    declared = site.platform.orchestrator
+    here = os.environ.get(ADDRESS_VARIABLE) or f"http://127.0.0.1:{declared.port}"
+    return (declared.url or here).rstrip("/")
 
 
 def storage_url(site: Site) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from floe.execution.site import Site
 from floe.orchestration.home import (
+    ADDRESS_VARIABLE,
     MODULE_VARIABLE,
     SOCKET_VARIABLE,
     dagster_environ,
@@ -51,12 +52,13 @@ def dagster_services(site: Site, runtime: Path, port: int) -> list[Service]:
     """Return the services of Dagster for a project, in the order in which they start."""
     write_home(site)
     code = runtime / "code.sock"
+    url = f"http://{HOST}:{port}"
     environ = {
         **environ_of(site),
         **dagster_environ(site),
         SOCKET_VARIABLE: str(runtime / "launcher.sock"),
+        ADDRESS_VARIABLE: url,
     }
-    url = f"http://{HOST}:{port}"
     dagster = _Dagster(site, code, write_workspace(site, code), url, environ)
     warm = site.platform.orchestrator.launcher == "warm"
     workers = [_workers(dagster, runtime / "launcher.sock")] if warm else []

@@ -195,6 +195,8 @@ class Orchestrator(SpecModel):
     """How long a run may take to start before it counts as failed."""
     port: Annotated[int, Field(ge=1, le=65535)] = 3000
     """The port of Dagster's web interface."""
+    url: str | None = None
+    """The address under which others reach that, for the links in messages."""
 
 
 class Endpoint(SpecModel):

@@ -26,6 +26,7 @@ from dagster import (
 from floe import clock
 from floe.execution.site import Site
 from floe.notify import Message, Severity, send
+from floe.orchestration.home import web_address
 from floe.orchestration.sensors.starting import Cause, Declared, Starter
 from floe.spec.findings import SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
@@ -75,7 +76,7 @@ class Telling:
         return [f"'{one.channel}': {one.failure}" for one in deliveries if one.failure is not None]
 
     def link(self, run: DagsterRun) -> str:
-        return f"http://127.0.0.1:{self.site.platform.orchestrator.port}/runs/{run.run_id}"
+        return f"{web_address(self.site)}/runs/{run.run_id}"
 
 
 @dataclass
