@@ -43,7 +43,7 @@ class Runtime:
         self._opened = ExitStack()
         self._workspace: Workspace | None = None
         self._repaired = False
-        self._ambient = Ambient(site)
+        self._ambient, self._dbt = Ambient(site), Ambient(site)
         self.sparks = Sparks(site)
 
     @property
@@ -76,8 +76,19 @@ class Runtime:
         with offered(self._ambient):
             yield self
 
+    @contextmanager
+    def offered_to_dbt(self) -> Iterator["SparkSession"]:
+        """Offer dbt a session of its own: what it sets there, code of assets does not see.
+
+        It is opened before dbt is, so that nobody waits for a server that does not answer; and it
+        stays for the next step, because Spark opens the lake anew for every session.
+        """
+        with offered(self._dbt, keep=True) as ambient:
+            yield ambient.session()
+
     def close(self) -> None:
         """Close what was opened."""
+        self._dbt.close()
         self._ambient.close()
         self._opened.close()
         self._workspace = None

@@ -37,3 +37,20 @@ def test_whoever_asks_spark_for_a_session_gets_the_platforms(
         assert another.range(3).count() == 3
     assert another.is_stopped
     assert "SPARK_REMOTE" not in os.environ
+
+
+@pytest.mark.java
+def test_a_session_that_is_kept_is_the_same_when_it_is_offered_again(
+    spark_site: Site, spark_server: Server
+) -> None:
+    ambient = Ambient(spark_site)
+    with offered(ambient, keep=True):
+        first: Any = SparkSession.builder.getOrCreate()
+    assert "SPARK_REMOTE" not in os.environ
+    with offered(ambient, keep=True):
+        assert os.environ.get("SPARK_REMOTE") is None
+        again: Any = SparkSession.builder.getOrCreate()
+        assert again is first
+        assert os.environ["SPARK_REMOTE"] == spark_server.url
+    ambient.close()
+    assert first.is_stopped

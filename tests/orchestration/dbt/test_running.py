@@ -21,8 +21,9 @@ from floe.execution.spark.session import interrupt
 from floe.orchestration import FloeDefinitions
 from floe.orchestration.dbt.building import Build, NodeResult
 from floe.orchestration.dbt.project import find_dbt
-from floe.orchestration.dbt.running import _spark, _under_way
+from floe.orchestration.dbt.running import _under_way
 from floe.orchestration.loading import load
+from floe.orchestration.runtime import at_work
 from tests.orchestration.dbt.bank import MACRO, PROJECT
 from tests.orchestration.projects import make_project
 
@@ -241,7 +242,7 @@ def test_step_that_is_stopped_ends_dbt(folder: Path, spark: Any) -> None:
     project = find_dbt(load(folder))
     assert project is not None
     nodes = {"model.bank.very_slow", "model.bank.days"}
-    with _spark(project) as session:
+    with at_work(project.site) as runtime, runtime.offered_to_dbt() as session:
         with _under_way(Build(project, nodes, {}), session) as build:
             first = next(event for event in build.events() if isinstance(event, NodeResult))
             assert first.unique_id == "model.bank.days"

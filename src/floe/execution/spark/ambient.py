@@ -31,17 +31,18 @@ class Ambient:
         self._site = site
         self._lock = threading.RLock()
         self._session: ConnectSession | None = None
+        self._url = ""
 
     def session(self) -> "ConnectSession":
         """Return the session; a new one if that before was stopped or its server is another."""
         with self._lock:
             server = ensure_server(self._site)
-            moved = os.environ.get(REMOTE) != server.url
+            moved = self._url != server.url
             if self._session is None or self._session.is_stopped or moved:
                 self.close()
-                self._session = open_session(self._site, server)
-                # For whatever looks for the address by itself: programs that are started, dbt.
-                os.environ[REMOTE] = server.url
+                self._session, self._url = open_session(self._site, server), server.url
+            # For whatever looks for the address by itself: programs that are started, dbt.
+            os.environ[REMOTE] = server.url
             return self._session
 
     def close(self) -> None:
@@ -56,8 +57,11 @@ _offered: list[Ambient] = []
 
 
 @contextmanager
-def offered(ambient: Ambient) -> Iterator[Ambient]:
-    """Let code that asks Spark for a session get this one, for a while."""
+def offered(ambient: Ambient, *, keep: bool = False) -> Iterator[Ambient]:
+    """Let code that asks Spark for a session get this one, for a while. Then it is closed.
+
+    One that is kept can be offered again, and is closed by whoever made it.
+    """
     _listen()
     before = os.environ.get(REMOTE)
     _offered.append(ambient)
@@ -65,7 +69,8 @@ def offered(ambient: Ambient) -> Iterator[Ambient]:
         yield ambient
     finally:
         _offered.remove(ambient)
-        ambient.close()
+        if not keep:
+            ambient.close()
         os.environ.pop(REMOTE, None)
         if before is not None:
             os.environ[REMOTE] = before

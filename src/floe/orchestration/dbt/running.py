@@ -10,7 +10,6 @@ from dagster import AssetCheckKey, AssetExecutionContext, AssetKey, Failure, Mat
 
 from floe.errors import FloeError
 from floe.execution.assets import Moment
-from floe.execution.spark.ambient import Ambient, offered
 from floe.execution.spark.session import interrupt
 from floe.orchestration.dbt.building import Build, End, NodeResult, Remark
 from floe.orchestration.dbt.checks import is_strict
@@ -142,7 +141,7 @@ def run_step(context: AssetExecutionContext, plan: Plan) -> Iterator[Any]:
     runtime: Runtime = getattr(context.resources, RESOURCE)
     window = window_of(context, runtime.zone)
     try:
-        with _spark(plan.project) as spark:
+        with runtime.offered_to_dbt() as spark:
             versions = Versions(runtime.workspace, spark, context.instance, plan.manifest)
             step = Step(context, plan, window, versions)
             chosen = frozenset([*plan.assets, *plan.checks])
@@ -163,16 +162,6 @@ def _follow(step: Step, build: Build) -> Iterator[Any]:
                 (log.error if event.level == "error" else log.warning)(event.text)
             case End():
                 yield from step.finish(event.reason)
-
-
-@contextmanager
-def _spark(project: DbtProject) -> Iterator["SparkSession"]:
-    """Offer dbt a session of its own: what it sets there is gone afterwards.
-
-    It is opened before dbt is, so that nobody waits for a server that does not answer.
-    """
-    with offered(Ambient(project.site)) as ambient:
-        yield ambient.session()
 
 
 @contextmanager
