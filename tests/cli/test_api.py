@@ -110,16 +110,13 @@ def test_what_is_older_than_the_platform_keeps_events_is_no_news(tmp_path: Path)
 def test_one_who_waits_for_changes_does_not_hold_up_the_end(tmp_path: Path) -> None:
     with floe_api(tmp_path, "--no-auth") as (process, said):
         assert any("Nobody has to log in" in line for line in said)
-        waiting = subprocess.Popen(
-            [sys.executable, "-c", WAITER, f"{url_in(said)}/api/v1/changes?wait=60"],
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(1)
-        started = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(WAIT_SECONDS) == 0
-        assert time.monotonic() - started < 20
-        waiting.wait(WAIT_SECONDS)
+        command = [sys.executable, "-c", WAITER, f"{url_in(said)}/api/v1/changes?wait=60"]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL):
+            time.sleep(1)
+            started = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(WAIT_SECONDS) == 0
+            assert time.monotonic() - started < 20
 
 
 WAITER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])"

@@ -5,12 +5,16 @@ from pathlib import Path
 import pytest
 from dagster import (
     AssetKey,
+    DagsterEvent,
+    DagsterEventType,
     DagsterInstance,
     DynamicPartitionsDefinition,
     partition_loading_context,
 )
+from dagster._core.events import JobFailureData, RunFailureReason
 
 from floe.orchestration.backfilling.batches import Batch, cut
+from floe.orchestration.backfilling.inline import _says_interrupted
 from floe.orchestration.backfills import NoSuchRangeError, keys_of_range, reach_of
 from floe.orchestration.definitions import build_parts
 from floe.orchestration.loading import load
@@ -261,3 +265,22 @@ def test_with_a_second_dimension_a_batch_is_whole_dates_or_a_part_of_one(
     batches = list(cut(keys, dict.fromkeys(keys, BOTH), size, width=3))
     assert [len(batch.keys) for batch in batches] == lengths
     assert [key for batch in batches for key in batch.keys] == keys
+
+
+@pytest.mark.parametrize(
+    ("reason", "interrupted"),
+    [
+        (RunFailureReason.UNEXPECTED_TERMINATION, True),
+        (RunFailureReason.STEP_FAILURE, False),
+        (None, False),
+    ],
+)
+def test_a_run_that_a_signal_ended_between_two_steps_was_interrupted(
+    reason: RunFailureReason | None, interrupted: bool
+) -> None:
+    ended = DagsterEvent(
+        event_type_value=DagsterEventType.RUN_FAILURE.value,
+        job_name="nightly",
+        event_specific_data=JobFailureData(None, reason),
+    )
+    assert _says_interrupted(ended) is interrupted

@@ -80,8 +80,13 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(app: FastAPI, listener: socket.socket) -> None:
-    """Answer requests until Ctrl-C or SIGTERM; then finish what is being answered."""
+def serve(
+    app: FastAPI, listener: socket.socket, welcome: Callable[[], None] = lambda: None
+) -> None:
+    """Answer requests until Ctrl-C or SIGTERM; then finish what is being answered.
+
+    Whoever was welcomed may send a signal: it is heeded from then on.
+    """
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -98,6 +103,7 @@ def serve(app: FastAPI, listener: socket.socket) -> None:
     gc.enable()
     server = _Server(config)
     with listener, _signals_kept(server.tell):
+        welcome()
         server.run(sockets=[listener])
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,7 +80,6 @@ def api(
     writer = fork_writer(home.url, listener)
     with listener, writer.line, open_home(home) as catalog, _found_at(home, url_of(listener)):
         first = None if no_auth else make_admin(catalog, home.token_file)
-        _welcome(url_of(listener), home, first, login=not no_auth)
         served = create_app(
             catalog,
             login=not no_auth,
@@ -87,7 +87,8 @@ def api(
             retention=event_retention(project),
             writer=writer,
         )
-        serve(served, listener)
+        welcome = partial(_welcome, url_of(listener), home, first, login=not no_auth)
+        serve(served, listener, welcome)
     console.print("floe api has stopped; everything that came in is written.")
 
 

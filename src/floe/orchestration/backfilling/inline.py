@@ -5,6 +5,8 @@ from uuid import uuid4
 
 from dagster import (
     AssetKey,
+    DagsterEvent,
+    DagsterEventType,
     DagsterExecutionInterruptedError,
     DagsterInstance,
     DagsterRunStatus,
@@ -68,6 +70,15 @@ class InThisProcess:
 
 
 def _was_interrupted(result: ExecuteInProcessResult) -> bool:
-    failures = (event.step_failure_data for event in result.all_events if event.is_step_failure)
-    sources = (failure.error_source for failure in failures)
-    return any(source is not None and source.name == "INTERRUPT" for source in sources)
+    return any(_says_interrupted(event) for event in result.all_events)
+
+
+def _says_interrupted(event: DagsterEvent) -> bool:
+    """Tell whether it was a signal that ended a step, or the run between two steps."""
+    if event.is_step_failure:
+        source = event.step_failure_data.error_source
+        return source is not None and source.name == "INTERRUPT"
+    if event.event_type is DagsterEventType.RUN_FAILURE:
+        reason = event.job_failure_data.failure_reason
+        return reason is not None and reason.name == "UNEXPECTED_TERMINATION"
+    return event.event_type is DagsterEventType.RUN_CANCELED

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dagster import DagsterInvalidDefinitionError, SensorDefinition
+from dagster import SensorDefinition
 
 from floe.orchestration.loading import Loading
 from floe.orchestration.parts import Parts
@@ -32,10 +32,6 @@ def build_sensors(loading: Loading, parts: Parts) -> Parts:
             made.append(_build(Declared(loading, parts, name), sensor))
         except SpecError as error:
             findings += error.findings
-        except DagsterInvalidDefinitionError as error:
-            # Some names are taken by Python and Dagster.
-            path = ("orchestration", "sensors", name)
-            findings.append(loading.finding(path, str(error).rstrip("."), "Give it another name."))
     if findings:
         raise SpecError(findings)
     return replace(parts, sensors=(*parts.sensors, *made))
