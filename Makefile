@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SETUP := $(PYTHON) tools/setup.py
 # Tests wait for other programs most of the time: more of them at once than there are cores.
 WORKERS ?= 3
-PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo demo-once demo-night test check coverage bench soak clean lock format
 
