@@ -10,6 +10,7 @@ from floe.client.messages import process_message
 from floe.execution.starting import read_page
 from floe.orchestration import triggering
 from tests.orchestration.nights import FEED, MONDAY, RUN_KEY, TUESDAY, WEDNESDAY, Night, open_night
+from tests.orchestration.projects import load_parts, make_project
 
 pytestmark = pytest.mark.slow
 
@@ -242,3 +243,15 @@ def test_a_version_that_a_foreign_job_writes_counts_like_one_that_is_registered(
             )
         )
         assert night.tick() == ["totals 2026-09-01"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "deaths"),
+    [("{}", "2"), ("orchestrator: {retries: {attempts: 0}}", "0")],
+)
+def test_a_run_begins_again_whose_process_died_unless_the_platform_wants_none(
+    tmp_path: Path, platform: str, deaths: str
+) -> None:
+    folder = make_project(tmp_path, chain(), {"platform.yaml": platform})
+    job = load_parts(folder).definitions().resolve_job_def("floe__totals")
+    assert job.tags["dagster/max_retries"] == deaths

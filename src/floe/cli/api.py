@@ -141,13 +141,15 @@ def make_admin(catalog: "Catalog", token_file: Path) -> "NewToken | None":
 def _found_at(home: Home, url: str) -> Iterator[None]:
     """Keep the address where jobs and commands of the project look for it, while it holds.
 
-    One that a killed API left is overwritten by the next.
+    One that a killed API left is overwritten by the next; of two at once the later one counts.
     """
-    write_secret(home.address_file, url)
+    file = home.address_file
+    write_secret(file, url)
     try:
         yield
     finally:
-        home.address_file.unlink(missing_ok=True)
+        if file.is_file() and file.read_text(encoding="ascii").strip() == url:
+            file.unlink(missing_ok=True)
 
 
 def write_secret(path: Path, text: str) -> None:

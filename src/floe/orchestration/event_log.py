@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import dagster
 from dagster import EventLogEntry
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
     INDEX_SHARD_NAME,
@@ -30,7 +31,8 @@ Heard = Callable[[EventLogEntry, str], Any]
 
 KEPT = 8
 """How many files stay open: the index, and those of the runs that were asked for last."""
-TEMPLATE = "empty.template"
+TEMPLATE = f"empty-{dagster.__version__}.template"
+"""Another Dagster may want other tables."""
 JOURNAL = "-wal"
 
 

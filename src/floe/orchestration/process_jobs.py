@@ -49,7 +49,8 @@ def build_process_jobs(loading: Loading, parts: Parts) -> Parts:
 def _retried(loading: Loading) -> dict[str, str]:
     """Let a run begin again that was killed: what datasets start, nobody is there to start."""
     declared = loading.site.platform.orchestrator.retries
+    attempts = declared.attempts if "attempts" in declared.model_fields_set else DEATHS
     return {
-        MAX_RETRIES_TAG: str(declared.attempts or DEATHS),
+        MAX_RETRIES_TAG: str(attempts),
         RETRY_ON_ASSET_OR_OP_FAILURE_TAG: str(declared.failed).lower(),
     }
