@@ -14,7 +14,7 @@ from dagster import (
 from dagster._core.events import JobFailureData, RunFailureReason
 
 from floe.orchestration.backfilling.batches import Batch, cut
-from floe.orchestration.backfilling.inline import _says_interrupted
+from floe.orchestration.backfilling.interrupting import says_interrupted
 from floe.orchestration.backfills import NoSuchRangeError, keys_of_range, reach_of
 from floe.orchestration.definitions import build_parts
 from floe.orchestration.loading import load
@@ -283,4 +283,4 @@ def test_a_run_that_a_signal_ended_between_two_steps_was_interrupted(
         job_name="nightly",
         event_specific_data=JobFailureData(None, reason),
     )
-    assert _says_interrupted(ended) is interrupted
+    assert says_interrupted(ended) is interrupted

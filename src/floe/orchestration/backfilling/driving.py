@@ -31,6 +31,7 @@ from floe.orchestration.backfilling.history import (
     last_undertaking,
     undertaking,
 )
+from floe.orchestration.backfilling.interrupting import says_interrupted
 from floe.orchestration.backfills import Reach, keys_of_range
 from floe.orchestration.ranges import RANGE_END, RANGE_START
 from floe.spec.orchestration import Backfill
@@ -288,14 +289,9 @@ class Drive:
             entry.dagster_event for entry in self._instance.all_logs(run.run_id, of_type=kind)
         ]
         # Of a step that was interrupted there is nothing to say.
-        told = [event for event in failures if not _is_interrupted(event)]
+        told = [event for event in failures if not says_interrupted(event)]
         reasons = [f"{event.step_key}: {_reason(event)}" for event in told]
         return Failed(run.run_id, run.status.value, "\n".join(reasons))
-
-
-def _is_interrupted(event: Any) -> bool:
-    source = event.step_failure_data.error_source
-    return source is not None and source.name == "INTERRUPT"
 
 
 def _reason(event: Any) -> str:

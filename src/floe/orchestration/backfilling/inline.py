@@ -5,16 +5,14 @@ from uuid import uuid4
 
 from dagster import (
     AssetKey,
-    DagsterEvent,
-    DagsterEventType,
     DagsterExecutionInterruptedError,
     DagsterInstance,
     DagsterRunStatus,
-    ExecuteInProcessResult,
     JobDefinition,
 )
 
 from floe.orchestration.backfilling.history import HERE_TAG
+from floe.orchestration.backfilling.interrupting import says_interrupted
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """What a run says is in its log; on the terminal it would tear the progress bar."""
@@ -51,7 +49,7 @@ class InThisProcess:
         except (KeyboardInterrupt, DagsterExecutionInterruptedError):
             interrupted = True
         else:
-            interrupted = _was_interrupted(result)
+            interrupted = any(map(says_interrupted, result.all_events))
         if interrupted:
             self._settle(run_id)
             raise KeyboardInterrupt
@@ -67,18 +65,3 @@ class InThisProcess:
         run = self._instance.get_run_by_id(run_id)
         if run is not None and run.status is not DagsterRunStatus.CANCELED:
             self._instance.report_run_canceled(run, "It was stopped by the user.")
-
-
-def _was_interrupted(result: ExecuteInProcessResult) -> bool:
-    return any(_says_interrupted(event) for event in result.all_events)
-
-
-def _says_interrupted(event: DagsterEvent) -> bool:
-    """Tell whether it was a signal that ended a step, or the run between two steps."""
-    if event.is_step_failure:
-        source = event.step_failure_data.error_source
-        return source is not None and source.name == "INTERRUPT"
-    if event.event_type is DagsterEventType.RUN_FAILURE:
-        reason = event.job_failure_data.failure_reason
-        return reason is not None and reason.name == "UNEXPECTED_TERMINATION"
-    return event.event_type is DagsterEventType.RUN_CANCELED
