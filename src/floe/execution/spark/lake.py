@@ -62,6 +62,14 @@ def warehouse(site: Site) -> str:
     return written if "://" in written else str((site.root / written).resolve())
 
 
+def lake_file(site: Site) -> Path | None:
+    """Return the file of the catalog, if it is one and the server that uses it is floe's own."""
+    catalog, url = site.platform.lake.catalog, site.compute().url or ""
+    address = _jdbc_uri(site.root, catalog.uri) if catalog.type == "jdbc" else ""
+    path = address.removeprefix(SQLITE)
+    return Path(path) if path.startswith("/") and not url.startswith("sc://") else None
+
+
 def _prefixed(name: str, properties: Mapping[str, str | SecretRef]) -> Settings:
     return {f"spark.sql.catalog.{name}.{key}": value for key, value in properties.items()}
 

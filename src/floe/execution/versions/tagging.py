@@ -1,9 +1,10 @@
 """Versions of tables that others write straight to main, as dbt does: tagged afterwards."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from floe.execution.formats.iceberg.metadata import TableState, read_state
 from floe.execution.formats.iceberg.tables import MAIN, LakeTable, quoted, references, text
 from floe.execution.site import Site
 from floe.execution.spark.queries import query
@@ -31,7 +32,7 @@ def tag_main(
     """
     table = LakeTable.of(site.platform.lake.name, dataset)
     given = [_tag(spark, table, tag) for tag in tags]
-    return _shown(spark, table), given
+    return _shown(site, spark, table), given
 
 
 def shown_versions(site: Site, spark: "SparkSession", datasets: Iterable[str]) -> dict[str, str]:
@@ -48,10 +49,20 @@ def shown_versions(site: Site, spark: "SparkSession", datasets: Iterable[str]) -
 def _all_references(
     site: Site, spark: "SparkSession", datasets: Sequence[str]
 ) -> dict[str, dict[str, str]]:
-    """Return the branches and tags of tables by one query, unless one of them is missing."""
+    """Return the branches and tags of tables: from the lake's files, or else from Spark."""
+    tables = {dataset: LakeTable.of(site.platform.lake.name, dataset) for dataset in datasets}
+    states = {dataset: read_state(site, table) for dataset, table in tables.items()}
+    asked = {dataset: tables[dataset] for dataset, state in states.items() if state is None}
+    read = {name: dict(state.references) for name, state in states.items() if state is not None}
+    return read | _ask_references(spark, asked)
+
+
+def _ask_references(
+    spark: "SparkSession", tables: Mapping[str, LakeTable]
+) -> dict[str, dict[str, str]]:
+    """Ask for the branches and tags by one query, unless a table is missing."""
     from pyspark.errors import AnalysisException
 
-    tables = {dataset: LakeTable.of(site.platform.lake.name, dataset) for dataset in datasets}
     each = [
         f"SELECT {text(dataset)} AS dataset, name, snapshot_id FROM {table.sql}.refs"  # noqa: S608
         for dataset, table in tables.items()
@@ -60,7 +71,7 @@ def _all_references(
         rows = query(spark, " UNION ALL ".join(each)).collect() if each else []
     except AnalysisException:
         return {dataset: references(spark, table) for dataset, table in tables.items()}
-    found: dict[str, dict[str, str]] = {dataset: {} for dataset in datasets}
+    found: dict[str, dict[str, str]] = {dataset: {} for dataset in tables}
     for row in rows:
         found[row.dataset][row.name] = str(row.snapshot_id)
     return found
@@ -107,17 +118,23 @@ def _number(tag: str) -> int:
         return 0
 
 
-def _shown(spark: "SparkSession", table: LakeTable) -> Shown:
+def _shown(site: Site, spark: "SparkSession", table: LakeTable) -> Shown:
+    state = read_state(site, table) or _ask_state(spark, table)
+    main = state.references[MAIN]
+    summary = state.summaries[main]
+    counted = (summary.get(name) for name in ("total-records", "total-files-size"))
+    total, size = (None if value is None else int(value) for value in counted)
+    return Shown(main, total, size)
+
+
+def _ask_state(spark: "SparkSession", table: LakeTable) -> TableState:
     # Put together here: to join the two takes Spark twice as long.
     rows = query(
         spark,
         f"SELECT name, snapshot_id, NULL AS summary FROM {table.sql}.refs "  # noqa: S608
         f"UNION ALL SELECT NULL, snapshot_id, summary FROM {table.sql}.snapshots",
     ).collect()
-    main = next(row.snapshot_id for row in rows if row.name == MAIN)
-    summary: dict[str, Any] = next(
-        row.summary for row in rows if row.name is None and row.snapshot_id == main
+    return TableState(
+        {row.name: str(row.snapshot_id) for row in rows if row.name is not None},
+        {str(row.snapshot_id): row.summary for row in rows if row.name is None},
     )
-    counted = {name: summary.get(name) for name in ("total-records", "total-files-size")}
-    total, size = (None if value is None else int(value) for value in counted.values())
-    return Shown(str(main), total, size)

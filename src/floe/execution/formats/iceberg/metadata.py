@@ -1,0 +1,65 @@
+"""What a lake on this machine keeps of its tables, read from its files: Spark is not asked.
+
+A query of Spark for it costs a fifth of a second of work, a look into the files a millisecond.
+"""
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from floe.execution.formats.iceberg.tables import LakeTable
+from floe.execution.site import Site
+from floe.execution.spark.lake import lake_file
+
+LOOKS = 3
+"""How often the file is looked up anew that a writer has replaced and removed in between."""
+LOCATION = """
+    SELECT metadata_location FROM iceberg_tables
+    WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?
+"""
+
+
+@dataclass(frozen=True)
+class TableState:
+    """The references of a table, and what is said of each of its snapshots."""
+
+    references: Mapping[str, str]
+    summaries: Mapping[str, Mapping[str, str]]
+
+
+def read_state(site: Site, table: LakeTable) -> TableState | None:
+    """Return the state of a table; None where only Spark can tell."""
+    lake = lake_file(site)
+    if lake is None or not lake.exists():
+        return None
+    for _ in range(LOOKS):
+        file = _metadata_file(lake, table)
+        if file is None:
+            return None
+        try:
+            return _state(json.loads(file.read_bytes()))
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _metadata_file(lake: Path, table: LakeTable) -> Path | None:
+    names = (table.lake, ".".join(table.parts[:-1]), table.parts[-1])
+    with closing(sqlite3.connect(f"{lake.as_uri()}?mode=ro", uri=True)) as connection:
+        found = connection.execute(LOCATION, names).fetchone()
+    location = "" if found is None else found[0].removeprefix("file:")
+    plain = location.startswith("/") and ".gz." not in location
+    return Path(location) if plain else None
+
+
+def _state(metadata: Mapping[str, object]) -> TableState:
+    references, snapshots = metadata.get("refs", {}), metadata.get("snapshots", [])
+    assert isinstance(references, dict)
+    assert isinstance(snapshots, list)
+    return TableState(
+        {name: str(one["snapshot-id"]) for name, one in references.items()},
+        {str(one["snapshot-id"]): one.get("summary", {}) for one in snapshots},
+    )

@@ -1,0 +1,94 @@
+"""Tags for tables that others write; and what the lake's files say, as Spark says it."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from floe.execution.formats.iceberg.metadata import read_state
+from floe.execution.formats.iceberg.tables import LakeTable
+from floe.execution.site import Site
+from floe.execution.spark.lake import lake_file
+from floe.execution.versions import tagging
+from floe.execution.versions.tagging import shown_versions, tag_main
+from floe.spec import PlatformSpec
+from floe.spec.platform import Compute, Lake, LakeCatalog
+from tests.execution.maintenance.making import new_name
+from tests.execution.sites import make_site
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+TABLE = LakeTable.of("lake", "credit.exposure")
+CLUSTER = PlatformSpec(compute={"default": Compute(url="sc://far:15002")})
+REST = PlatformSpec(lake=Lake(catalog=LakeCatalog(type="rest", uri="https://far/lake")))
+
+
+def keep_location(site: Site, location: object) -> None:
+    """Make a lake whose catalog knows one table, by a file somewhere."""
+    lake = lake_file(site)
+    assert lake is not None
+    lake.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(lake)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE iceberg_tables "
+            "(catalog_name, table_namespace, table_name, metadata_location)"
+        )
+        row = ("lake", "credit", "exposure", str(location))
+        connection.execute("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?)", row)
+
+
+@pytest.mark.parametrize("platform", [CLUSTER, REST])
+def test_a_lake_elsewhere_has_no_file_to_look_into(tmp_path: Path, platform: PlatformSpec) -> None:
+    site = make_site(tmp_path, platform)
+    assert lake_file(site) is None
+    assert read_state(site, TABLE) is None
+
+
+def test_the_files_tell_the_references_and_what_snapshots_hold(tmp_path: Path) -> None:
+    site, file = make_site(tmp_path), tmp_path / "1.metadata.json"
+    file.write_text(
+        '{"refs": {"main": {"snapshot-id": 7}},'
+        ' "snapshots": [{"snapshot-id": 7, "summary": {"total-records": "3"}}]}'
+    )
+    keep_location(site, f"file:{file}")
+    state = read_state(site, TABLE)
+    assert state is not None
+    assert (state.references, state.summaries) == ({"main": "7"}, {"7": {"total-records": "3"}})
+    assert read_state(site, replace(TABLE, parts=("credit", "other"))) is None
+
+
+@pytest.mark.parametrize("location", ["s3://far/1.metadata.json", "/1.gz.metadata.json", "/gone"])
+def test_a_file_that_cannot_be_read_here_is_left_to_spark(tmp_path: Path, location: str) -> None:
+    site = make_site(tmp_path)
+    assert read_state(site, TABLE) is None
+    keep_location(site, location)
+    assert read_state(site, TABLE) is None
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_files_and_spark_say_the_same_of_a_table(spark_site: Site, spark: "SparkSession") -> None:
+    name = new_name()
+    table = LakeTable.of("lake", name)
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {table.namespace}")
+    spark.sql(f"CREATE TABLE {table.sql} AS SELECT id FROM range(3)")
+    shown, given = tag_main(spark_site, spark, name, ["2026-01-05.1"])
+    assert (shown.rows, given) == (3, ["2026-01-05.1"])
+    # Given away already: the next number is taken, and a new snapshot is what main shows.
+    spark.sql(f"INSERT INTO {table.sql} SELECT id FROM range(2)")
+    later, given = tag_main(spark_site, spark, name, ["2026-01-05.1"])
+    assert (later.rows, given) == (5, ["2026-01-05.2"])
+    read, asked = read_state(spark_site, table), tagging._ask_state(spark, table)
+    assert read is not None
+    assert read.references == asked.references
+    # Spark has a column of its own for the operation.
+    summaries = [{**one, "operation": ""} for one in read.summaries.values()]
+    assert summaries == [{**one, "operation": ""} for one in asked.summaries.values()]
+    missing = new_name()
+    assert shown_versions(spark_site, spark, [name, missing]) == {name: "2026-01-05.2"}
+    both = tagging._ask_references(spark, {name: table})
+    assert both == tagging._all_references(spark_site, spark, [name])
