@@ -58,13 +58,12 @@ ROWS, SCHEMA = "dagster/row_count", "dagster/column_schema"
 
 def version_metadata(made: MadeVersion, reads: Sequence[Read] = ()) -> dict[str, Any]:
     """Return what a materialisation says of the version that it is."""
-    columns = [_column(one) for one in made.columns]
     known: dict[str, Any] = {
         VERSION: made.tag,
         ROWS: made.rows,
         SIZE: made.size,
         SNAPSHOT: made.snapshot,
-        SCHEMA: TableSchema(columns) if columns else None,
+        SCHEMA: schema_metadata(made.columns),
         READS: reads_metadata(reads) if reads else None,
         CHECKED: True,
     }
@@ -74,6 +73,11 @@ def version_metadata(made: MadeVersion, reads: Sequence[Read] = ()) -> dict[str,
 def reads_metadata(reads: Sequence[Read]) -> JsonMetadataValue:
     """Return what was read as metadata."""
     return JsonMetadataValue([{"dataset": dataset, "version": tag} for dataset, tag in reads])
+
+
+def schema_metadata(columns: Sequence[Column]) -> TableSchema | None:
+    """Return the columns of a version as metadata; None, where they are not known."""
+    return TableSchema([_column(one) for one in columns]) if columns else None
 
 
 def _column(column: Column) -> TableColumn:

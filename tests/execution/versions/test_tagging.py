@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from floe.catalog.schemas import Column
 from floe.execution.formats.iceberg.metadata import read_state
 from floe.execution.formats.iceberg.tables import LakeTable
 from floe.execution.site import Site
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 TABLE = LakeTable.of("lake", "credit.exposure")
 CLUSTER = PlatformSpec(compute={"default": Compute(url="sc://far:15002")})
 REST = PlatformSpec(lake=Lake(catalog=LakeCatalog(type="rest", uri="https://far/lake")))
+EVERY_TYPE = """
+    true AS a, 1 AS b, 1.5F AS c, 1.5D AS d, 1.50BD AS e, 'x' AS f, X'00' AS g,
+    DATE'2026-01-05' AS h, current_timestamp() AS i, TIMESTAMP_NTZ'2026-01-05 01:02:03' AS j,
+    array(1L) AS k, map('x', named_struct('y', array(1.5BD))) AS l
+"""
 
 
 def keep_location(site: Site, location: object) -> None:
@@ -52,12 +58,15 @@ def test_the_files_tell_the_references_and_what_snapshots_hold(tmp_path: Path) -
     site, file = make_site(tmp_path), tmp_path / "1.metadata.json"
     file.write_text(
         '{"refs": {"main": {"snapshot-id": 7}},'
-        ' "snapshots": [{"snapshot-id": 7, "summary": {"total-records": "3"}}]}'
+        ' "snapshots": [{"snapshot-id": 7, "summary": {"total-records": "3"}}],'
+        ' "current-schema-id": 1, "schemas": [{"schema-id": 0, "fields": []},'
+        ' {"schema-id": 1, "fields": [{"name": "id", "type": "long", "required": true}]}]}'
     )
     keep_location(site, f"file:{file}")
     state = read_state(site, TABLE)
     assert state is not None
     assert (state.references, state.summaries) == ({"main": "7"}, {"7": {"total-records": "3"}})
+    assert state.columns == [Column("id", "bigint", nullable=False)]
     assert read_state(site, replace(TABLE, parts=("credit", "other"))) is None
 
 
@@ -75,16 +84,17 @@ def test_files_and_spark_say_the_same_of_a_table(spark_site: Site, spark: "Spark
     name = new_name()
     table = LakeTable.of("lake", name)
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {table.namespace}")
-    spark.sql(f"CREATE TABLE {table.sql} AS SELECT id FROM range(3)")
+    spark.sql(f"CREATE TABLE {table.sql} AS SELECT id, {EVERY_TYPE} FROM range(3)")
     shown, given = tag_main(spark_site, spark, name, ["2026-01-05.1"])
     assert (shown.rows, given) == (3, ["2026-01-05.1"])
     # Given away already: the next number is taken, and a new snapshot is what main shows.
-    spark.sql(f"INSERT INTO {table.sql} SELECT id FROM range(2)")
+    spark.sql(f"INSERT INTO {table.sql} SELECT id, {EVERY_TYPE} FROM range(2)")
     later, given = tag_main(spark_site, spark, name, ["2026-01-05.1"])
     assert (later.rows, given) == (5, ["2026-01-05.2"])
     read, asked = read_state(spark_site, table), tagging._ask_state(spark, table)
     assert read is not None
     assert read.references == asked.references
+    assert read.columns == asked.columns
     # Spark has a column of its own for the operation.
     summaries = [{**one, "operation": ""} for one in read.summaries.values()]
     assert summaries == [{**one, "operation": ""} for one in asked.summaries.values()]

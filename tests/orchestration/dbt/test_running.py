@@ -153,6 +153,9 @@ def test_table_is_tagged_with_its_version_and_told_with_rows_and_sql(run: Run, s
     first, second = before["dbt_silver.days"], told["dbt_silver.days"]
     assert (first["floe/version"], second["floe/version"]) == ("2026-02-03.1", "2026-02-03.2")
     assert second["dagster/row_count"] == 5
+    columns = spark.table("dbt_silver.days").schema.fields
+    said = [(one.name, one.type) for one in second["dagster/column_schema"].columns]
+    assert said == [(one.name, one.dataType.simpleString()) for one in columns]
     assert "'2026-02-03' as made_for" in second["floe/sql"]
     tags = {row.name: str(row.snapshot_id) for row in spark.table("dbt_silver.days.refs").collect()}
     assert tags["2026-02-03.1"] == first["floe/snapshot"]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from floe.catalog.schemas import Column
 from floe.execution.formats.iceberg.metadata import TableState, read_state
 from floe.execution.formats.iceberg.tables import MAIN, LakeTable, quoted, references, text
 from floe.execution.site import Site
@@ -21,6 +22,7 @@ class Shown:
     snapshot: str
     rows: int | None
     size: int | None
+    columns: Sequence[Column]
 
 
 def tag_main(
@@ -124,7 +126,7 @@ def _shown(site: Site, spark: "SparkSession", table: LakeTable) -> Shown:
     summary = state.summaries[main]
     counted = (summary.get(name) for name in ("total-records", "total-files-size"))
     total, size = (None if value is None else int(value) for value in counted)
-    return Shown(main, total, size)
+    return Shown(main, total, size, state.columns)
 
 
 def _ask_state(spark: "SparkSession", table: LakeTable) -> TableState:
@@ -137,4 +139,8 @@ def _ask_state(spark: "SparkSession", table: LakeTable) -> TableState:
     return TableState(
         {row.name: str(row.snapshot_id) for row in rows if row.name is not None},
         {str(row.snapshot_id): row.summary for row in rows if row.name is None},
+        [
+            Column(one.name, one.dataType.simpleString(), one.nullable)
+            for one in spark.table(table.sql).schema.fields
+        ],
     )

@@ -15,12 +15,14 @@ from floe.orchestration.metadata import (
     ENDED,
     READS,
     ROWS,
+    SCHEMA,
     SIZE,
     SNAPSHOT,
     SQL,
     STARTED,
     Read,
     reads_metadata,
+    schema_metadata,
 )
 
 GOOD = frozenset({"success", "pass"})
@@ -43,6 +45,7 @@ def model_metadata(
         ROWS: made.rows,
         SIZE: made.size,
         SNAPSHOT: made.snapshot,
+        SCHEMA: schema_metadata(made.columns),
         READS: reads_metadata(reads) if reads else None,
         SQL: MetadataValue.md(f"```sql\n{result.sql}\n```") if result.sql else None,
         CHECKED: False,

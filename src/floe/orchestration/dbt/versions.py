@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dagster import AssetKey, DagsterInstance
 
 from floe.catalog.errors import DatasetNotFoundError
+from floe.catalog.schemas import Column
 from floe.catalog.versions import peek_tag
 from floe.execution.assets import Moment
 from floe.execution.versions.tagging import shown_versions, tag_main
@@ -36,6 +37,7 @@ class Made:
     snapshot: str | None = None
     rows: int | None = None
     size: int | None = None
+    columns: Sequence[Column] = ()
 
 
 class Versions:
@@ -78,7 +80,7 @@ class Versions:
         made = Made(wanted)
         if not is_view(node):
             shown, given = tag_main(self._workspace.site, self._spark, dataset, wanted)
-            made = Made(given, shown.snapshot, shown.rows, shown.size)
+            made = Made(given, shown.snapshot, shown.rows, shown.size, shown.columns)
         self._known[dataset] = made.tags[-1]
         return made
 

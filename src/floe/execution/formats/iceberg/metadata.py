@@ -5,12 +5,15 @@ A query of Spark for it costs a fifth of a second of work, a look into the files
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from floe.catalog.schemas import Column
 from floe.execution.formats.iceberg.tables import LakeTable
+from floe.execution.formats.iceberg.types import spark_type
 from floe.execution.site import Site
 from floe.execution.spark.lake import lake_file
 
@@ -24,10 +27,11 @@ LOCATION = """
 
 @dataclass(frozen=True)
 class TableState:
-    """The references of a table, and what is said of each of its snapshots."""
+    """The references of a table, what is said of each of its snapshots, and its columns."""
 
     references: Mapping[str, str]
     summaries: Mapping[str, Mapping[str, str]]
+    columns: Sequence[Column]
 
 
 def read_state(site: Site, table: LakeTable) -> TableState | None:
@@ -55,11 +59,17 @@ def _metadata_file(lake: Path, table: LakeTable) -> Path | None:
     return Path(location) if plain else None
 
 
-def _state(metadata: Mapping[str, object]) -> TableState:
-    references, snapshots = metadata.get("refs", {}), metadata.get("snapshots", [])
-    assert isinstance(references, dict)
-    assert isinstance(snapshots, list)
+def _state(metadata: Mapping[str, Any]) -> TableState | None:
+    if "refs" not in metadata:
+        # A writer from before there were branches and tags.
+        return None
+    current = metadata["current-schema-id"]
+    schema = next(one for one in metadata["schemas"] if one["schema-id"] == current)
     return TableState(
-        {name: str(one["snapshot-id"]) for name, one in references.items()},
-        {str(one["snapshot-id"]): one.get("summary", {}) for one in snapshots},
+        {name: str(one["snapshot-id"]) for name, one in metadata["refs"].items()},
+        {str(one["snapshot-id"]): one.get("summary", {}) for one in metadata["snapshots"]},
+        [
+            Column(one["name"], spark_type(one["type"]), not one["required"])
+            for one in schema["fields"]
+        ],
     )
