@@ -13,6 +13,7 @@ from floe.orchestration.home import (
     STORAGE_VARIABLE,
     dagster_environ,
     home_of,
+    is_prepared,
     storage_url,
     web_address,
     write_home,
@@ -137,8 +138,10 @@ def test_preparing_makes_the_tables_and_the_pools(
     write_home(one)
     for name, value in dagster_environ(one).items():
         monkeypatch.setenv(name, value)
+    assert not is_prepared(one)
     for _ in range(2):
         prepare()
+        assert is_prepared(one)
     with DagsterInstance.from_config(os.environ["DAGSTER_HOME"]) as instance:
         assert [one.name for one in instance.event_log_storage.get_pool_limits()] == ["jdbc"]
 

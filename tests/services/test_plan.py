@@ -3,11 +3,13 @@
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from floe.execution.site import Site
+from floe.orchestration.home import prepared_by
 from floe.services.dagster_services import module_of
 from floe.services.errors import PortWantedError, UnknownServiceError
 from floe.services.plan import Plan, Wanted, make_plan
@@ -36,6 +38,21 @@ def test_a_project_with_assets_gets_everything(tmp_path: Path) -> None:
     made = plan(tmp_path, BUSY, None, ANY)
     assert names(made) == ["spark", "api", "home", "code", "workers", "web", "daemon"]
     assert made.notes == ()
+
+
+def test_nobody_opens_dagsters_database_while_its_tables_are_made(tmp_path: Path) -> None:
+    site = Site(ProjectPaths(tmp_path), BUSY, PlatformSpec())
+    needs = {one.name: one.needs for one in plan(tmp_path, BUSY, None, ANY).services}
+    assert {name for name, needed in needs.items() if "home" in needed} == {
+        *("code", "workers", "web", "daemon")
+    }
+    # Later the project loads meanwhile.
+    prepared_by(site).write_text(version("dagster"))
+    needs = {one.name: one.needs for one in plan(tmp_path, BUSY, None, ANY).services}
+    assert needs["code"] == ()
+    prepared_by(site).write_text("0.1")
+    needs = {one.name: one.needs for one in plan(tmp_path, BUSY, None, ANY).services}
+    assert needs["code"] == ("home",)
 
 
 def test_everything_listens_on_this_machine_only(tmp_path: Path) -> None:

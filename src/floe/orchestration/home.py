@@ -5,6 +5,7 @@ Nothing here imports Dagster, so that whoever starts it need not wait for it.
 
 import os
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -42,6 +43,17 @@ def write_home(site: Site) -> bool:
     home = home_of(site)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     return _write_changed(home / "dagster.yaml", dagster_settings(site.platform.orchestrator, home))
+
+
+def prepared_by(site: Site) -> Path:
+    """Return the file that says which Dagster has made the tables that are there."""
+    return home_of(site) / "version"
+
+
+def is_prepared(site: Site) -> bool:
+    """Tell whether Dagster's tables are there, in the shape that this Dagster wants."""
+    noted = prepared_by(site)
+    return noted.is_file() and noted.read_text(encoding="utf-8") == version("dagster")
 
 
 def write_workspace(site: Site, socket: Path) -> Path:

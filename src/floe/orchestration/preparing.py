@@ -3,32 +3,25 @@
 It runs alone, before the others: two of them at once would stumble over making the tables.
 """
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import dagster
 from dagster import DagsterInstance
 
+from floe.execution.workspace import load_site
+from floe.orchestration.home import is_prepared, prepared_by
 from floe.settings import find_project
-from floe.spec import load_platform
 
 
 def prepare() -> None:
     """Open Dagster's database, which makes or renews its tables, and set the pools' limits."""
-    platform = load_platform(find_project(), os.environ)
+    site = load_site(find_project())
     with DagsterInstance.get() as instance:
-        _renew(instance)
-        set_pools(instance, platform.orchestrator.pools)
-
-
-def _renew(instance: DagsterInstance) -> None:
-    """Bring the tables into the shape of another Dagster. It looks at every run: once is enough."""
-    noted = Path(instance.root_directory) / "version"
-    if noted.is_file() and noted.read_text() == dagster.__version__:
-        return
-    instance.upgrade()
-    noted.write_text(dagster.__version__)
+        # It looks at every run: once is enough.
+        if not is_prepared(site):
+            instance.upgrade()
+            prepared_by(site).write_text(dagster.__version__, encoding="utf-8")
+        set_pools(instance, site.platform.orchestrator.pools)
 
 
 def set_pools(instance: DagsterInstance, pools: Mapping[str, int]) -> None:

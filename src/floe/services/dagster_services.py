@@ -11,6 +11,7 @@ from floe.orchestration.home import (
     SOCKET_VARIABLE,
     dagster_environ,
     home_of,
+    is_prepared,
     write_home,
     write_workspace,
 )
@@ -95,6 +96,8 @@ def _code(dagster: _Dagster) -> Service:
         log=log_of(site, CODE),
         folder=site.root,
         environ=dagster.environ,
+        # It opens the database too, and may do so beside others once the tables are there.
+        needs=() if is_prepared(site) else (HOME,),
         probe=answers_socket(dagster.code),
         start_seconds=LOAD_SECONDS,
         grace=RUN_GRACE,
