@@ -24,6 +24,7 @@ MODULES = (
     "pipeline",
     "backfill",
     "triggers",
+    "reaction",
     "orchestration",
 )
 

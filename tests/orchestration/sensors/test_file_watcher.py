@@ -7,6 +7,7 @@ import pytest
 from dagster import DefaultSensorStatus, SensorDefinition
 
 from floe.orchestration.sensors import file_watcher
+from floe.orchestration.sensors.folders import LocalFolder
 from floe.spec.findings import SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
 from tests.orchestration.sensors.shop import build_shop, make_shop, open_shop, restarted
@@ -27,6 +28,36 @@ def landing(tmp_path: Path) -> Path:
     folder = tmp_path / "landing"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second look at a file is left to the next call, as it is for folders elsewhere."""
+    monkeypatch.setattr(LocalFolder, "settling", None)
+
+
+def test_on_this_machine_one_call_is_enough_for_a_file_that_stands_still(
+    tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    growing = landing / "growing.csv"
+    paused: list[float] = []
+
+    def pause(seconds: float) -> None:
+        paused.append(seconds)
+        growing.write_text("half and half")
+
+    monkeypatch.setattr(LocalFolder, "settling", 2.0)
+    monkeypatch.setattr("floe.orchestration.sensors.file_watcher.time.sleep", pause)
+    growing.write_text("half")
+    (landing / "orders.csv").write_text("1")
+    with open_shop(tmp_path, CSV) as daemon:
+        [whole] = daemon.tick("watch")
+        assert whole.tags["floe/file"] == str(landing / "orders.csv")
+        [grown] = daemon.tick("watch")
+        assert grown.tags["floe/file"] == str(growing)
+        assert daemon.tick("watch") == []
+    # Where nothing is new, nobody waits.
+    assert paused == [2.0]
 
 
 def test_a_matching_file_starts_the_job_once_it_is_complete(tmp_path: Path, landing: Path) -> None:

@@ -1,12 +1,14 @@
 """file_watcher: a job starts once for each file that has arrived.
 
-A file has arrived when two looks in a row find it with the same size and the same time. Its state
+A file has arrived when two looks in a row find it with the same size and the same time. On this
+machine the second look follows within seconds, elsewhere when Dagster calls again. The file's state
 is then noted, and its run has a key made of that state: a daemon that dies in between, or a cursor
 that is lost, doubles nothing; a file that is replaced counts again.
 """
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -86,6 +88,14 @@ class Seen:
         except (ValueError, AttributeError, TypeError):
             return cls()
 
+    def lacks(self, found: Sequence[Found]) -> bool:
+        """Tell whether a look has found something new."""
+        return any(file.mark not in self.done and file.mark not in self.waiting for file in found)
+
+    def after(self, found: Sequence[Found]) -> "Seen":
+        """Return what was seen once another look is over."""
+        return Seen(self.done, frozenset(file.mark for file in found) - self.done)
+
     def written(self) -> str:
         return json.dumps({"done": sorted(self.done), "waiting": sorted(self.waiting)})
 
@@ -102,14 +112,14 @@ class Watcher:
 
     def evaluate(self, context: SensorEvaluationContext) -> SensorResult:
         """Look once."""
+        seen = Seen.read(context.cursor)
         try:
-            found = sorted(
-                self.folder.look(self.pattern.matches, self.pattern.deep),
-                key=lambda file: file.path,
-            )
+            found = self._look()
+            if self.folder.settling is not None and seen.lacks(found):
+                time.sleep(self.folder.settling)
+                seen, found = seen.after(found), self._look()
         except OSError as error:
             return self._unreachable(context, error)
-        seen = Seen.read(context.cursor)
         started, requests = self._start(context, _arrived(found, seen))
         marks = {file.mark for file in found}
         done = (seen.done & marks) | started
@@ -118,6 +128,10 @@ class Watcher:
             return SensorResult(run_requests=requests, cursor=cursor)
         waiting = len(marks - done)
         return SensorResult(skip_reason=self._nothing(len(found), waiting), cursor=cursor)
+
+    def _look(self) -> list[Found]:
+        found = self.folder.look(self.pattern.matches, self.pattern.deep)
+        return sorted(found, key=lambda file: file.path)
 
     def _start(
         self, context: SensorEvaluationContext, files: Sequence[Found]

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 Wanted = Callable[[str], bool]
 """Tells by its path below the folder whether a file counts."""
@@ -41,6 +41,9 @@ class Found:
 class Folder(Protocol):
     """A folder that is looked into. What cannot be read raises OSError."""
 
+    settling: ClassVar[float | None]
+    """After how many seconds a second look is taken at what is new; None leaves it to the next."""
+
     def look(self, wanted: Wanted, deep: bool) -> Iterator[Found]:
         """Yield the files that count, with those of folders below when it goes deep."""
 
@@ -49,6 +52,7 @@ class Folder(Protocol):
 class LocalFolder:
     """A folder on this machine."""
 
+    settling: ClassVar[float | None] = 2.0
     root: Path
 
     def look(self, wanted: Wanted, deep: bool) -> Iterator[Found]:
@@ -76,6 +80,8 @@ class LocalFolder:
 class RemoteFolder:
     """A folder behind a URL, by fsspec."""
 
+    # A listing can be long and cost money.
+    settling: ClassVar[float | None] = None
     url: str
 
     def look(self, wanted: Wanted, deep: bool) -> Iterator[Found]:
