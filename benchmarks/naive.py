@@ -99,10 +99,11 @@ def _create(table: str, shape: Shape, *, key: bool = True) -> str:
     return f"{table} ({columns}{primary})"
 
 
-def insert_rate(dsn: str, bodies: Sequence[bytes]) -> float:
-    """Events a second at one commit an event, with multi-row INSERT."""
+def insert_rate(dsn: str, bodies: Sequence[bytes], *, anew: bool = True) -> float:
+    """Events a second at one commit an event, with multi-row INSERT; into new tables or the old."""
     with psycopg.connect(dsn) as connection:
-        _prepare(connection)
+        if anew:
+            _prepare(connection)
         started = time.perf_counter()
         for body in bodies:
             for table, rows in rows_of([body]).items():
@@ -119,10 +120,11 @@ def insert_rate(dsn: str, bodies: Sequence[bytes]) -> float:
         return len(bodies) / (time.perf_counter() - started)
 
 
-def copy_rate(dsn: str, bodies: Sequence[bytes], size: int) -> float:
+def copy_rate(dsn: str, bodies: Sequence[bytes], size: int, *, anew: bool = True) -> float:
     """Events a second with COPY into staging tables and one upsert for each, a commit a group."""
     with psycopg.connect(dsn) as connection:
-        _prepare(connection)
+        if anew:
+            _prepare(connection)
         for table, shape in TABLES.items():
             stage = _create(f"stage_{table}", shape, key=False)
             connection.execute(f"CREATE TEMP TABLE {stage}".encode())

@@ -180,7 +180,10 @@ class Shop:
         ]
         started = time.perf_counter()
         done = self._job.execute_in_process(
-            instance=self._instance, partition_key=DAY, asset_selection=keys
+            instance=self._instance,
+            partition_key=DAY,
+            asset_selection=keys,
+            run_config={"loggers": {"console": {"config": {"log_level": "ERROR"}}}},
         )
         assert done.success
         return time.perf_counter() - started

@@ -26,7 +26,8 @@ pytestmark = [
 
 
 def row(key: str) -> Row:
-    return (key, key[:300], "process", "ACTIVE", datetime(2026, 9, 1, tzinfo=UTC))
+    made = PostgresqlMerging().moment(datetime(2026, 9, 1, tzinfo=UTC))
+    return (key, key[:300], "process", "ACTIVE", made)
 
 
 def write(merging: PostgresqlMerging, connection: Connection, *rows: Row) -> None:

@@ -31,7 +31,7 @@ MOST_EVENT_BYTES = 16 * MIB
 MOST_BATCH_BYTES = 64 * MIB
 MOST_EVENTS = 10_000
 # So many events of a batch share a transaction, and are read while those before are written.
-EVENTS_AT_ONCE = 500
+EVENTS_AT_ONCE = 125
 # A body beyond this is read in a thread, so that others need not wait for it.
 LARGE_BYTES = 256 * 1024
 COMMITTED, REFUSED, RETRIABLE = "committed", "refused", "retriable"

@@ -7,11 +7,13 @@ the earliest start, the latest sighting, the newest facet. So any order gives on
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from enum import IntFlag
 
 
-class Seen(IntFlag):
-    """Which kinds of event a run has had. A run's status follows from all of them together."""
+class Seen:
+    """Which kinds of event a run has had. A run's status follows from all of them together.
+
+    Plain numbers: a flag of Python's own costs more than all else that is asked of a run.
+    """
 
     STARTED = 1
     ABORTED = 2
@@ -24,7 +26,7 @@ class RunClaim:
     """What an event says of its run."""
 
     run_uuid: str
-    seen: Seen
+    seen: int
     at: datetime
     started_at: datetime | None
     ended_at: datetime | None

@@ -50,7 +50,7 @@ def _row(recording: Recording, claim: EventClaim, run: RunClaim) -> Row:
     )
 
 
-def status_of(seen: Seen) -> str:
+def status_of(seen: int) -> str:
     """The status of a run that has had these kinds of event."""
     if seen & Seen.COMPLETED:
         return SUCCESS

@@ -44,6 +44,7 @@ class Recording:
     def __post_init__(self) -> None:
         self.written_now = self.merging.moment(self.now)
         self._runs: dict[str, int] = {}
+        self._datasets: dict[tuple[str, str], int] = {}
         self._moments: dict[datetime, Any] = {}
 
     def merge(self, merge: Merge, rows: Sequence[Row]) -> None:
@@ -87,8 +88,13 @@ class Recording:
         return self._runs[run_uuid]
 
     def dataset_id(self, namespace: str, name: str) -> int:
-        number = self.memory.datasets.get((namespace, name))
-        assert number is not None
+        name_of = (namespace, name)
+        # The same few are asked for again and again.
+        number = self._datasets.get(name_of)
+        if number is None:
+            number = self.memory.datasets.get(name_of)
+            assert number is not None
+            self._datasets[name_of] = number
         return number
 
     def change(

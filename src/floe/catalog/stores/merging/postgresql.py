@@ -36,11 +36,11 @@ class PostgresqlMerging:
     def __init__(self) -> None:
         self._bundle: Bundle | None = None
 
-    def moment(self, value: datetime) -> datetime:
-        return value
+    def moment(self, value: datetime) -> str:
+        return value.isoformat()
 
-    def day(self, value: date) -> date:
-        return value
+    def day(self, value: date) -> str:
+        return value.isoformat()
 
     def as_moment(self, value: str) -> datetime:
         return datetime.fromisoformat(value).astimezone(UTC)
