@@ -19,9 +19,11 @@ from floe.catalog.versions import READY, REJECTED, SUPERSEDED, latest_ready, lis
 from floe.errors import FloeError
 from floe.execution.cancelling import Cancellation
 from floe.execution.failures import reason_of
+from floe.execution.formats.iceberg.tables import LakeTable
 from floe.execution.inputs import input_frame
 from floe.execution.outages import patiently
 from floe.execution.planning import PlannedInput
+from floe.execution.spark.queries import query
 from floe.execution.spark.session import interrupt
 from floe.execution.versions.arrivals import is_delivered, receive
 from floe.execution.versions.audits import recorded_audit
@@ -192,6 +194,14 @@ def find_input(
             tuple(place_of(workspace, dataset, version) for version in versions),
             tuple(version.dataset_version_id for version in versions),
         )
+
+
+def read_table(
+    workspace: Workspace, spark: "SparkSession", dataset: str, snapshot: str | None
+) -> "DataFrame":
+    """Return a lake table as it was at a snapshot; without one, as it is: a view has none."""
+    table = LakeTable.of(workspace.lake, dataset)
+    return spark.table(table.sql) if snapshot is None else query(spark, table.at(snapshot))
 
 
 def read_input(workspace: Workspace, spark: "SparkSession", planned: PlannedInput) -> "DataFrame":

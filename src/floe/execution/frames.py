@@ -1,5 +1,6 @@
 """Frames of every kind as Spark's, and Spark's as what somebody asked for."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from floe.spec import DatasetSpec
@@ -54,8 +55,8 @@ def _as_declared(frame: "DataFrame", dataset: DatasetSpec) -> "DataFrame":
     )
 
 
-def rows_of_key(frame: "DataFrame", column: str, key: str) -> "DataFrame":
-    """Return the rows of one partition, whatever the type of the column that holds it."""
+def rows_of_keys(frame: "DataFrame", column: str, keys: Sequence[str]) -> "DataFrame":
+    """Return the rows of some partitions, whatever the type of the column that holds them."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return frame.where(F.col(f"`{column}`").cast("string") == F.lit(key))
+    return frame.where(F.col(f"`{column}`").cast("string").isin(list(keys)))

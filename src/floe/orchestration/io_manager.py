@@ -32,7 +32,9 @@ from floe.execution.assets import (
     read_input,
     write_frame,
 )
-from floe.execution.frames import Kind, fetched, kind_of, rows_of_key, spark_frame
+from floe.execution.frames import Kind, fetched, kind_of, rows_of_keys, spark_frame
+from floe.orchestration.dbt.models import MATERIALIZED
+from floe.orchestration.dbt.reading import last_made
 from floe.orchestration.loading import Loading
 from floe.orchestration.metadata import (
     PARTITION_COLUMN,
@@ -163,7 +165,7 @@ class FloeIOManager(IOManager):
         if column is None:
             raise ManyKeysError(dataset, keys)
         frame = self._frame(dataset, value)
-        return {key: rows_of_key(frame, column, key) for key in keys}
+        return {key: rows_of_keys(frame, column, [key]) for key in keys}
 
     def _write_one(
         self,
@@ -214,12 +216,16 @@ class FloeIOManager(IOManager):
         dataset = dataset_of_dagster_key(list(context.asset_key.path))
         kind = _kind(context, dataset)
         workspace, spark = self._runtime.repaired(), self._runtime.session()
+        if dataset in self._runtime.models:
+            keys = list(context.asset_partition_keys) if context.has_asset_partitions else []
+            made = last_made(context.instance, context.asset_key, keys)
+            self._tell(context, dataset, [made.tag])
+            return fetched(made.frame(workspace, spark, keys), kind)
         wanted, until = self._wanted(context)
         if dataset not in self._runtime.made:
             look_for_deliveries(workspace, spark, dataset, _days(wanted, until))
         planned = find_input(workspace, dataset, wanted, until=until)
-        self._note(context, [(dataset, tag) for tag in planned.tags])
-        context.log.info(f"{dataset}: reading {', '.join(planned.tags)}")
+        self._tell(context, dataset, planned.tags)
         return fetched(read_input(workspace, spark, planned), kind)
 
     def _wanted(self, context: InputContext) -> tuple[list[Moment], date]:
@@ -231,6 +237,10 @@ class FloeIOManager(IOManager):
         definition = context.asset_partitions_def
         keys = context.asset_partition_keys
         return [moment_of_key(key, definition, until) for key in keys], until
+
+    def _tell(self, context: InputContext, dataset: str, tags: Sequence[str]) -> None:
+        self._note(context, [(dataset, tag) for tag in tags])
+        context.log.info(f"{dataset}: reading {', '.join(tags)}")
 
     def _note(self, context: InputContext, reads: Sequence[Read]) -> None:
         """Let every output of the step say what was read, also if it is not written here."""
@@ -290,8 +300,9 @@ def build_io_manager(loading: Loading, parts: Parts) -> Parts:
     undeclared = {
         name: _declaration(spec) for name, spec in made.items() if name not in site.spec.datasets
     }
+    models = frozenset(name for name, spec in made.items() if MATERIALIZED in spec.metadata)
     resources = {
-        RESOURCE: runtime_resource(site, undeclared, made),
+        RESOURCE: runtime_resource(site, undeclared, made, models),
         "io_manager": floe_io_manager(site),
     }
     return replace(parts, resources={**resources, **parts.resources})

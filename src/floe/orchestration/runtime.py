@@ -34,10 +34,11 @@ class Runtime:
         site: Site,
         undeclared: Mapping[str, DatasetSpec] | None = None,
         made: Collection[str] = (),
+        models: Collection[str] = (),
     ) -> None:
         self._site = site
-        self.made = frozenset(made)
-        """Datasets that assets of the project make: nobody delivers them."""
+        self.made, self.models = frozenset(made), frozenset(models)
+        """Datasets that assets of the project make, and those of them that dbt does."""
         self._undeclared = dict(undeclared or {})
         """Datasets that assets make and floe.yaml does not declare."""
         self._opened = ExitStack()
@@ -123,12 +124,15 @@ def stoppable() -> Iterator[Cancellation]:
 
 
 def runtime_resource(
-    site: Site, undeclared: Mapping[str, DatasetSpec], made: Collection[str]
+    site: Site,
+    undeclared: Mapping[str, DatasetSpec],
+    made: Collection[str],
+    models: Collection[str] = (),
 ) -> ResourceDefinition:
     """Return the resource that opens the project for the steps of a run."""
 
     def start(context: InitResourceContext) -> Iterator[Any]:
-        runtime = Runtime(site, undeclared, made)
+        runtime = Runtime(site, undeclared, made, models)
         try:
             with runtime.offered():
                 yield runtime

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from floe.catalog.projects.undeclared import note_undeclared
 from floe.catalog.versions import REJECTED, advance_version, get_version_of, reserve_version
 from floe.errors import FloeError
 from floe.execution.formats.contract import VersionUnreadableError
+from floe.execution.formats.iceberg.tables import LakeTable
 from floe.execution.site import Site
 from floe.execution.sparks import Sparks
 from floe.execution.versions.places import details_of, with_details
@@ -20,9 +22,10 @@ from floe.execution.versions.reading import (
     preview_version,
     read_version,
 )
+from floe.execution.versions.tagging import tag_main
 from floe.execution.workspace import UndeclaredError, Workspace
 from floe.settings import ProjectPaths
-from floe.spec import PlatformSpec, ProjectSpec
+from floe.spec import DatasetSpec, PlatformSpec, ProjectSpec
 from tests.execution.maintenance.making import (
     MONDAY,
     TUESDAY,
@@ -125,3 +128,31 @@ def test_a_version_whose_data_was_taken_away_says_so(
             version.metadata_json = with_details(version, details)
         with pytest.raises(VersionUnreadableError, match=f"Version {tag} of '{name}'"):
             preview_version(workspace, Sparks(workspace.site), name)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_what_others_have_tagged_in_the_lake_is_read_though_no_project_declares_it(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    table = LakeTable.of("lake", name)
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {table.namespace}")
+    with opened(spark_site, {"name": "test"}, tmp_path) as workspace:
+        with pytest.raises(UndeclaredError):
+            preview_version(workspace, Sparks(workspace.site), name)
+        with workspace.catalog.writing() as session:
+            spec = workspace.site.spec
+            number = note_undeclared(session, spec, name, DatasetSpec(), lake="lake")
+            tags = [
+                reserve_version(session, number, day, state="READY").version_tag
+                for day in (MONDAY, TUESDAY)
+            ]
+        spark.sql(f"CREATE TABLE {table.sql} AS SELECT 1 AS id")
+        tag_main(workspace.site, spark, name, tags[:1])
+        spark.sql(f"INSERT INTO {table.sql} VALUES (2)")
+        sparks = Sparks(workspace.site)
+        with pytest.raises(VersionUnreadableError, match="did not say which snapshot"):
+            preview_version(workspace, sparks, name, tag=tags[1])
+        preview = preview_version(workspace, sparks, name, tag=tags[0])
+        assert [json.loads(line) for line in preview.lines] == [{"id": 1}]

@@ -33,11 +33,32 @@ FLOE_YAML = """
 timezone: Europe/London
 transforms:
   - {type: dbt, path: dbt}
+datasets:
+  dbt_gold.per_day: {partition_column: day}
 orchestration:
+  asset_modules: [reports]
   partitions: {daily: {type: time_window, start: "2026-01-01"}}
-  assets: {dbt_gold.per_day: {partitions: daily}}
+  assets: {dbt_gold.per_day: {partitions: daily}, reports.of_day: {partitions: daily}}
+"""
+REPORTS = """
+from dagster import AssetIn, MaterializeResult, asset
+
+
+@asset(
+    key=["reports", "counted"],
+    ins={"days": AssetIn(["dbt_silver", "days"]), "shown": AssetIn(["dbt_gold", "shown"])},
+)
+def counted(days, shown) -> MaterializeResult:
+    made_for = days.first().made_for
+    return MaterializeResult(metadata={"made_for": made_for, "shown": shown.count()})
+
+
+@asset(key=["reports", "of_day"], ins={"per_day": AssetIn(["dbt_gold", "per_day"])})
+def of_day(per_day) -> MaterializeResult:
+    return MaterializeResult(metadata={"days": sorted({str(row.day) for row in per_day.collect()})})
 """
 FILES = {
+    "reports.py": REPORTS,
     "dbt/dbt_project.yml": PROJECT.replace("schema: silver", "schema: dbt_silver").replace(
         "schema: gold", "schema: dbt_gold"
     ),
@@ -239,6 +260,33 @@ def test_range_of_partitions_is_one_window_with_a_version_for_each(run: Run, spa
     assert versions == {day: f"{day}.1" for day in days}
     rows = spark.sql("select day from dbt_gold.per_day where key like '%...%'").collect()
     assert sorted(str(row.day) for row in rows) == days
+
+
+def test_asset_gets_what_dbt_has_just_made_as_a_frame(run: Run) -> None:
+    models = ("dbt_silver.days", "dbt_gold.shown")
+    result = run(*models, "reports.counted", tags={"floe/business_date": "2026-02-20"})
+    assert result.success
+    told = made(result)
+    assert told["reports.counted"]["made_for"] == "2026-02-20"
+    assert told["reports.counted"]["shown"] == 5
+    read = {one["dataset"]: one["version"] for one in told["reports.counted"]["floe/reads"]}
+    assert read == {name: told[name]["floe/version"] for name in models}
+
+
+def test_partition_of_an_asset_gets_the_rows_of_that_partition(run: Run) -> None:
+    run("dbt_silver.days")
+    for day in ("2026-01-01", "2026-01-04"):
+        result = run("dbt_gold.per_day", "reports.of_day", partition_key=day)
+        assert made(result)["reports.of_day"]["days"] == [day]
+
+
+def test_model_that_was_never_made_cannot_be_read(definitions: Definitions) -> None:
+    job = definitions.resolve_implicit_global_asset_job_def()
+    counted = job.get_subset(asset_selection={AssetKey(["reports", "counted"])})
+    with DagsterInstance.ephemeral() as new:
+        result = counted.execute_in_process(instance=new, raise_on_error=False)
+    (failed,) = [one for one in result.all_events if one.is_step_failure]
+    assert "dbt has not made 'dbt_" in str(failed.event_specific_data)
 
 
 def test_step_that_is_stopped_ends_dbt(folder: Path, spark: Any) -> None:

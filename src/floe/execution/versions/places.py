@@ -7,17 +7,20 @@ from floe.catalog.tables import DatasetVersion
 from floe.execution.formats.contract import Format, VersionPlace
 from floe.execution.formats.registry import format_named
 from floe.execution.workspace import Workspace
+from floe.spec import DatasetSpec
 
 OWN = "floe"
 """The part of a version's metadata that is the format's own note; the rest is others'."""
 
 
-def place_of(workspace: Workspace, dataset: str, version: DatasetVersion) -> VersionPlace:
-    """Return where a version lives."""
+def place_of(
+    workspace: Workspace, dataset: str, version: DatasetVersion, spec: DatasetSpec | None = None
+) -> VersionPlace:
+    """Return where a version lives, of a dataset as floe.yaml declares it unless `spec` does."""
     assert version.business_date is not None
     return VersionPlace(
         dataset=dataset,
-        spec=workspace.dataset(dataset),
+        spec=workspace.dataset(dataset) if spec is None else spec,
         tag=version.version_tag,
         business_date=version.business_date,
         partition=version.partition_key,

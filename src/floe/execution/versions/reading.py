@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from floe.catalog.errors import DatasetNotFoundError
 from floe.catalog.retention import StateEvent, describe_state
 from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import (
@@ -22,10 +23,12 @@ from floe.catalog.versions import (
 )
 from floe.errors import FloeError
 from floe.execution.formats.contract import VersionUnreadableError
+from floe.execution.formats.registry import format_named
 from floe.execution.sparks import Sparks
 from floe.execution.versions.masking import Covered, cover, cover_columns
-from floe.execution.versions.places import format_of, place_of
+from floe.execution.versions.places import place_of
 from floe.execution.workspace import Workspace
+from floe.spec import DatasetSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -102,8 +105,27 @@ def read_version(
 ) -> "DataFrame":
     """Read a version as a frame; by default the newest READY one."""
     with workspace.catalog.reading() as session:
-        place = place_of(workspace, dataset, choose_version(session, workspace, dataset, tag))
-    return format_of(workspace, dataset).read(workspace.site, spark, place)
+        version = choose_version(session, workspace, dataset, tag)
+    return _frame(workspace, spark, dataset, version)
+
+
+def declared_or_seen(workspace: Workspace, dataset: str) -> DatasetSpec:
+    """Return what floe.yaml says of a dataset; one that only code or dbt makes is a lake table."""
+    if dataset not in workspace.site.spec.datasets:
+        try:
+            workspace.dataset_id(dataset)
+        except DatasetNotFoundError:
+            return workspace.dataset(dataset)
+        return DatasetSpec()
+    return workspace.dataset(dataset)
+
+
+def _frame(
+    workspace: Workspace, spark: "SparkSession", dataset: str, version: DatasetVersion
+) -> "DataFrame":
+    spec = declared_or_seen(workspace, dataset)
+    place = place_of(workspace, dataset, version, spec)
+    return format_named(spec.format).read(workspace.site, spark, place)
 
 
 def preview_version(
@@ -131,7 +153,8 @@ def covered_for(
 ) -> list[Covered]:
     """Say which columns a reader may not see; refuse a dataset that is restricted for it."""
     governance = workspace.site.spec.governance
-    return cover_columns(governance, dataset, workspace.dataset(dataset), columns, roles)
+    spec = declared_or_seen(workspace, dataset)
+    return cover_columns(governance, dataset, spec, columns, roles)
 
 
 def _first_rows(
@@ -146,9 +169,8 @@ def _first_rows(
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F  # noqa: N812
 
-    place = place_of(workspace, dataset, version)
     try:
-        data = format_of(workspace, dataset).read(workspace.site, spark, place)
+        data = _frame(workspace, spark, dataset, version)
         covered = covered_for(workspace, dataset, data.columns, roles)
         frame = cover(data.limit(limit), covered)
         # Spark writes every type as JSON by itself, decimals without loss.

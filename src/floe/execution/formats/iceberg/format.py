@@ -11,6 +11,7 @@ from floe.execution.formats.contract import (
     VersionUnreadableError,
     Written,
 )
+from floe.execution.formats.iceberg.metadata import read_state
 from floe.execution.formats.iceberg.shape import fit_table
 from floe.execution.formats.iceberg.tables import (
     MAIN,
@@ -140,8 +141,7 @@ class IcebergFormat:
             # Spark's own lineage listener names a version by its snapshot.
             snapshot = place.tag
         if snapshot is None:
-            reason = "whoever wrote it did not say which snapshot it is."
-            raise VersionUnreadableError(place.dataset, place.tag, reason)
+            snapshot = _tagged(site, spark, place)
         return _rows_of(place, query(spark, _table(site, place).at(snapshot)))
 
     def show(
@@ -175,6 +175,17 @@ class IcebergFormat:
 
 def _table(site: Site, place: VersionPlace) -> LakeTable:
     return LakeTable.of(site.platform.lake.name, place.dataset)
+
+
+def _tagged(site: Site, spark: "SparkSession", place: VersionPlace) -> str:
+    """Return the snapshot of a version that others wrote, such as dbt: it has the version's tag."""
+    table = _table(site, place)
+    state = read_state(site, table)
+    known = references(spark, table) if state is None else state.references
+    if place.tag not in known:
+        reason = "whoever wrote it did not say which snapshot it is."
+        raise VersionUnreadableError(place.dataset, place.tag, reason)
+    return known[place.tag]
 
 
 def _write(
