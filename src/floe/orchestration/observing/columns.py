@@ -22,10 +22,13 @@ Names = Sequence[Any]
 class Tracer:
     """Follows columns through the models of a run, in the order in which they were made."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, reports: Sequence[Report] = ()) -> None:
         self._workspace = workspace
-        self._made: dict[tuple[str, str], Names] = {}
-        """The columns of versions that were told of just now."""
+        # A model may be told of before those that it reads, which wait for their tests.
+        self._made: dict[tuple[str, str], Names] = {
+            (one.dataset, one.tag): one.columns for report in reports for one in report.written
+        }
+        """The columns of versions that are told of now."""
 
     def trace(self, report: Report) -> tuple[Report, dict[str, Facet]]:
         """Return a report with the columns of what was made, and where they come from.
@@ -33,8 +36,6 @@ class Tracer:
         What is not known is left out. Columns that nobody has told of have the names that the SQL
         gives them, and no type.
         """
-        for one in report.written:
-            self._made[one.dataset, one.tag] = one.columns
         if not self._is_traced(report):
             return report, {}
         (made,) = report.written

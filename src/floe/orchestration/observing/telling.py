@@ -24,7 +24,7 @@ def tell(
     workspace: Workspace, knowledge: Knowledge, job: ProcessId, reports: Sequence[Report]
 ) -> None:
     """Tell of a Dagster run, in order; all of it is committed when this returns."""
-    teller = _Teller(workspace, job)
+    teller = _Teller(workspace, job, reports)
     tests = frozenset(knowledge.tests.values())
     for report in reports:
         # What is no good is rejected before it is told of, so that nothing starts from it.
@@ -43,9 +43,9 @@ def tell(
 class _Teller:
     """Gathers events, so that many share a transaction."""
 
-    def __init__(self, workspace: Workspace, job: ProcessId) -> None:
+    def __init__(self, workspace: Workspace, job: ProcessId, reports: Sequence[Report]) -> None:
         self._workspace, self._job = workspace, job
-        self._tracer = Tracer(workspace)
+        self._tracer = Tracer(workspace, reports)
         self._claims: list[EventClaim] = []
 
     def add(self, report: Report) -> None:
