@@ -14,12 +14,16 @@ from dagster import (
     MaterializeResult,
     MetadataValue,
     StaticPartitionsDefinition,
+    TableColumn,
+    TableSchema,
     asset,
     multi_asset,
 )
+from sqlalchemy import func, select
 
 from floe.catalog.checks import page_results
 from floe.catalog.runs import find_run
+from floe.catalog.tables import RunEvent
 from floe.catalog.versions import READY, REJECTED, list_versions
 from floe.execution.workspace import open_workspace
 from floe.orchestration.loading import load
@@ -177,6 +181,24 @@ def test_columns_are_followed_through_the_models_of_a_step(watched: Watched) -> 
         ("lake/bronze.orders", "amount", "lake/silver.orders", "doubled"),
         ("lake/silver.orders", "doubled", "lake/silver.totals", "doubled"),
     }
+
+
+def test_a_model_is_told_of_once_though_what_it_reads_is_told_of_later(watched: Watched) -> None:
+    schema = TableSchema([TableColumn("id", "bigint"), TableColumn("doubled", "double")])
+    events = [
+        model("orders", "2026-09-01.4", SQL, 1, **AWAITS, **{"dagster/column_schema": schema}),
+        model("totals", "2026-09-01.2", "select * from lake.silver.orders", 3, **READS),
+        verdict("orders", "unique_id", passed=True, second=5),
+    ]
+    watched.run([step(events)])
+    for _ in range(2):
+        watched.look()
+        with watched.workspace.catalog.reading() as session:
+            complete = RunEvent.event_type == "run.complete"
+            totals = RunEvent.process_key == "dbt/shop/totals"
+            assert session.scalar(select(func.count()).where(complete, totals)) == 1
+    followed = {one[3] for one in state_of(watched.workspace.catalog)["columns"]}
+    assert followed == {"id", "doubled"}
 
 
 def test_a_model_whose_test_fails_is_rejected_and_never_was_ready(watched: Watched) -> None:
