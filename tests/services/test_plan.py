@@ -46,6 +46,7 @@ def test_nobody_opens_dagsters_database_while_its_tables_are_made(tmp_path: Path
     assert {name for name, needed in needs.items() if "home" in needed} == {
         *("code", "workers", "web", "daemon")
     }
+    assert "code" in needs["workers"]
     # Later the project loads meanwhile.
     prepared_by(site).write_text(version("dagster"))
     needs = {one.name: one.needs for one in plan(tmp_path, BUSY, None, ANY).services}

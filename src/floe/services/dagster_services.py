@@ -112,8 +112,9 @@ def _workers(dagster: _Dagster, socket: Path) -> Service:
         log=log_of(site, WORKERS),
         folder=site.root,
         environ={**dagster.environ, **ONE_THREAD, MODULE_VARIABLE: module_of(site)},
-        # Runs are ended before what they work with.
-        needs=(HOME, "spark", "api"),
+        # Runs are ended before what they work with. The project is compiled by the code server: dbt
+        # starts threads for that, and a process that has some cannot be copied.
+        needs=(HOME, CODE, "spark", "api"),
         probe=answers_socket(socket),
         start_seconds=LOAD_SECONDS,
         grace=RUN_GRACE,
