@@ -70,6 +70,15 @@ def test_the_files_tell_the_references_and_what_snapshots_hold(tmp_path: Path) -
     assert read_state(site, replace(TABLE, parts=("credit", "other"))) is None
 
 
+def test_a_lake_without_tables_is_left_to_spark(tmp_path: Path) -> None:
+    site = make_site(tmp_path)
+    lake = lake_file(site)
+    assert lake is not None
+    lake.parent.mkdir()
+    lake.touch()
+    assert read_state(site, TABLE) is None
+
+
 @pytest.mark.parametrize("location", ["s3://far/1.metadata.json", "/1.gz.metadata.json", "/gone"])
 def test_a_file_that_cannot_be_read_here_is_left_to_spark(tmp_path: Path, location: str) -> None:
     site = make_site(tmp_path)

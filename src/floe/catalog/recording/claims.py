@@ -12,7 +12,7 @@ from datetime import date, datetime
 class Seen:
     """Which kinds of event a run has had. A run's status follows from all of them together.
 
-    Plain numbers: a flag of Python's own costs more than all else that is asked of a run.
+    Plain numbers: each look at a flag of Python's own makes another flag, and there are many looks.
     """
 
     STARTED = 1

@@ -22,7 +22,7 @@ Names = Sequence[Any]
 class Tracer:
     """Follows columns through the models of a run, in the order in which they were made."""
 
-    def __init__(self, workspace: Workspace, reports: Sequence[Report] = ()) -> None:
+    def __init__(self, workspace: Workspace, reports: Sequence[Report]) -> None:
         self._workspace = workspace
         # A model may be told of before those that it reads, which wait for their tests.
         self._made: dict[tuple[str, str], Names] = {

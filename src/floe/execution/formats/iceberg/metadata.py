@@ -52,8 +52,12 @@ def read_state(site: Site, table: LakeTable) -> TableState | None:
 
 def _metadata_file(lake: Path, table: LakeTable) -> Path | None:
     names = (table.lake, ".".join(table.parts[:-1]), table.parts[-1])
-    with closing(sqlite3.connect(f"{lake.as_uri()}?mode=ro", uri=True)) as connection:
-        found = connection.execute(LOCATION, names).fetchone()
+    try:
+        with closing(sqlite3.connect(f"{lake.as_uri()}?mode=ro", uri=True)) as connection:
+            found = connection.execute(LOCATION, names).fetchone()
+    except sqlite3.OperationalError:
+        # Iceberg has not made its tables yet, or the file cannot be opened: Spark says what is so.
+        return None
     location = "" if found is None else found[0].removeprefix("file:")
     plain = location.startswith("/") and ".gz." not in location
     return Path(location) if plain else None
