@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from psycopg.errors import DataError, LockNotAvailable
+from psycopg.errors import DataError, LockNotAvailable, UniqueViolation
 from sqlalchemy import Connection
 
 from floe.catalog.database import Catalog
@@ -91,3 +91,39 @@ def test_what_another_statement_wrote_is_seen_by_the_next(catalog: Catalog) -> N
     with catalog.engine.connect() as writer, merging.together(writer):
         merging.merge(writer, PROCESSES, [row("a")])
         assert merging.find(writer, KEYS, ["a"]).fetchall() == [("a",)]
+
+
+def test_nothing_is_committed_when_the_writer_itself_gives_up(catalog: Catalog) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer, catalog.engine.connect() as other:
+        with pytest.raises(KeyError), merging.together(writer):
+            assert merging.merge_returning(writer, PROCESSES, [row("a")]).fetchall() == [("a",)]
+            raise KeyError
+        assert keys(other) == set()
+        write(merging, writer, row("b"))
+        assert keys(other) == {"b"}
+
+
+def test_a_commit_that_fails_is_an_error(catalog: Catalog) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer, catalog.engine.connect() as other:
+        writer.exec_driver_sql(
+            "ALTER TABLE process ADD CONSTRAINT once UNIQUE (name) DEFERRABLE INITIALLY DEFERRED"
+        )
+        writer.commit()
+        with pytest.raises(UniqueViolation, match="once"):
+            write(merging, writer, row("a"), ("b", *row("a")[1:]))
+        assert keys(other) == set()
+        write(merging, writer, row("c"))
+        assert keys(other) == {"c"}
+
+
+def test_a_new_table_is_searched_by_its_index_however_few_rows_it_seems_to_have(
+    catalog: Catalog,
+) -> None:
+    merging = PostgresqlMerging()
+    with catalog.engine.connect() as writer:
+        merging.prepare(writer)
+        plan = writer.exec_driver_sql("EXPLAIN SELECT 1 FROM process WHERE process_key = 'a'").all()
+        assert "Index" in plan[0][0]
+        writer.invalidate()

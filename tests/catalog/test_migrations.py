@@ -82,6 +82,23 @@ def test_every_revision_goes_up_and_comes_down_again(empty: Catalog) -> None:
     check_catalog(empty)
 
 
+def test_column_edges_outlive_their_new_key(empty: Catalog) -> None:
+    edge = (1, "amount", 2, "rate", 3, "DIRECT", "0123")
+    upgrade_catalog(empty, "0001")
+    with empty.engine.begin() as connection:
+        values = ", ".join(repr(value) for value in edge)
+        connection.exec_driver_sql(
+            "INSERT INTO column_edge (target_dataset_id, target_column, source_dataset_id, "
+            f"source_column, process_id, kind, lineage_hash) VALUES ({values})"
+        )
+    upgrade_catalog(empty, "0002")
+    with empty.engine.begin() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM column_edge").all() == [edge]
+    downgrade_catalog(empty, "0001")
+    with empty.engine.begin() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM column_edge").all() == [(1, *edge)]
+
+
 def test_models_and_migrations_agree(catalog: Catalog) -> None:
     def included(_object: Any, name: str, kind: str, reflected: bool, _other: Any) -> bool:
         if kind == "table" and reflected:

@@ -480,4 +480,39 @@ CREATE VIRTUAL TABLE dataset_search USING fts5(name, tags, owner, columns, descr
 
 INSERT INTO floe_revision (version_num) VALUES ('0001') RETURNING version_num;
 
+-- Running upgrade 0001 -> 0002
+
+CREATE TABLE column_edge_aside (
+    target_dataset_id INTEGER NOT NULL, 
+    target_column VARCHAR(200) NOT NULL, 
+    source_dataset_id INTEGER NOT NULL, 
+    source_column VARCHAR(200) NOT NULL, 
+    process_id INTEGER NOT NULL, 
+    kind VARCHAR(20) NOT NULL, 
+    lineage_hash VARCHAR(64) NOT NULL
+);
+
+INSERT INTO column_edge_aside (target_dataset_id, target_column, source_dataset_id, source_column, process_id, kind, lineage_hash) SELECT target_dataset_id, target_column, source_dataset_id, source_column, process_id, kind, lineage_hash FROM column_edge;
+
+DROP TABLE column_edge;
+
+CREATE TABLE column_edge (
+    target_dataset_id INTEGER NOT NULL, 
+    target_column VARCHAR(200) NOT NULL, 
+    source_dataset_id INTEGER NOT NULL, 
+    source_column VARCHAR(200) NOT NULL, 
+    process_id INTEGER NOT NULL, 
+    kind VARCHAR(20) NOT NULL, 
+    lineage_hash VARCHAR(64) NOT NULL, 
+    CONSTRAINT pk_column_edge PRIMARY KEY (target_dataset_id, target_column, source_dataset_id, source_column, process_id, kind, lineage_hash)
+);
+
+CREATE INDEX idx_column_edge_source ON column_edge (source_dataset_id, source_column);
+
+INSERT INTO column_edge (target_dataset_id, target_column, source_dataset_id, source_column, process_id, kind, lineage_hash) SELECT target_dataset_id, target_column, source_dataset_id, source_column, process_id, kind, lineage_hash FROM column_edge_aside;
+
+DROP TABLE column_edge_aside;
+
+UPDATE floe_revision SET version_num='0002' WHERE floe_revision.version_num = '0001';
+
 

@@ -41,20 +41,20 @@ class Recorder:
     def connection(self, engine: Engine) -> Connection:
         """The recorder's own connection: to take one out of the pool costs a group's start."""
         if self._connection is None:
-            self._connection = engine.connect().execution_options(floe_writing=True)
+            connection = engine.connect().execution_options(floe_writing=True)
+            self._merging.prepare(connection)
+            self._connection = connection
         return self._connection
 
     def start_anew(self) -> None:
         """Forget what was known and leave the connection, because one of them may be wrong."""
         self.memory.forget()
-        if self._connection is not None:
-            self._connection.invalidate()
-            self._connection.close()
-            self._connection = None
+        self.close()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """End the connection, which is of no use to others as it was prepared."""
         if self._connection is not None:
+            self._connection.invalidate()
             self._connection.close()
             self._connection = None
 

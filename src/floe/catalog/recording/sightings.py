@@ -21,6 +21,8 @@ from floe.catalog.recording.scope import Recording, digest_of, hour_of, start_of
 from floe.catalog.schemas import hash_schema
 from floe.catalog.stores.merging import Row
 
+# It stands in every row of a lineage, and tells apart no more than those of one process and dataset.
+LINEAGE_BYTES = 8
 Spans = dict[Any, tuple[Any, Any]]
 
 
@@ -107,7 +109,7 @@ def record_columns(recording: Recording) -> None:
             if dataset.columns is None:
                 continue
             number = recording.dataset_id(dataset.namespace, dataset.name)
-            key = (process_id, number, digest_of(dataset.columns).hex())
+            key = (process_id, number, digest_of(dataset.columns)[:LINEAGE_BYTES].hex())
             widen(spans, key, claim.at)
             if key not in recording.memory.columns and key not in new:
                 new[key] = read_columns(dataset.columns)

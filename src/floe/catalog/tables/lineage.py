@@ -4,10 +4,10 @@ These tables have no foreign keys: a night writes millions of their rows, and ea
 looked up for each. Datasets and processes are never deleted, but for two that are joined.
 """
 
-from sqlalchemy import Index, String, Text, UniqueConstraint
+from sqlalchemy import Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from floe.catalog.tables.base import Moment, Name, RowId, SchemaHash, Short, Table
+from floe.catalog.tables.base import Moment, RowId, SchemaHash, Short, Table
 from floe.catalog.types import Identifier
 
 
@@ -50,29 +50,20 @@ class ColumnEdge(Table):
 
     __tablename__ = "column_edge"
 
-    column_edge_id: Mapped[RowId]
-    source_dataset_id: Mapped[int] = mapped_column(Identifier)
-    source_column: Mapped[Name]
-    target_dataset_id: Mapped[int] = mapped_column(Identifier)
-    target_column: Mapped[Name]
-    process_id: Mapped[int] = mapped_column(Identifier)
-    kind: Mapped[Short]
-    lineage_hash: Mapped[SchemaHash]
-
-    __table_args__ = (
-        UniqueConstraint(
-            "target_dataset_id",
-            "target_column",
-            "source_dataset_id",
-            "source_column",
-            "process_id",
-            "kind",
-            "lineage_hash",
-            name="uq_column_edge",
-        ),
-        Index("idx_column_edge_source", "source_dataset_id", "source_column"),
-        Index("idx_column_edge_lineage", "process_id", "target_dataset_id"),
+    # In the order of the key, which is also the way to what a column is made from.
+    target_dataset_id: Mapped[int] = mapped_column(
+        Identifier, primary_key=True, autoincrement=False
     )
+    target_column: Mapped[str] = mapped_column(String(200), primary_key=True)
+    source_dataset_id: Mapped[int] = mapped_column(
+        Identifier, primary_key=True, autoincrement=False
+    )
+    source_column: Mapped[str] = mapped_column(String(200), primary_key=True)
+    process_id: Mapped[int] = mapped_column(Identifier, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(20), primary_key=True)
+    lineage_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+
+    __table_args__ = (Index("idx_column_edge_source", "source_dataset_id", "source_column"),)
 
 
 class ColumnSighting(Table):

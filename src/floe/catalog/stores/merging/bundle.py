@@ -94,6 +94,7 @@ class Bundle:
         # The server may as well write many rows while others are still being gathered.
         if self._rows >= MANY_ROWS:
             self.send()
+            self._wire.push()
         return answer
 
     def may_refer(self, answer: object, table: str) -> bool:

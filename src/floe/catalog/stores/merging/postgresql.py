@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
@@ -26,6 +25,17 @@ LOCK_LOG = Part(
     (True,),
 )
 
+# All that is asked for here is found by an index, a few rows of it. The server cannot know: while
+# a table is new it reckons with next to no rows, and would read the whole of it for each event.
+PLANS = (
+    "plan_cache_mode = force_generic_plan",
+    "enable_seqscan = off",
+    "enable_hashjoin = off",
+    "enable_mergejoin = off",
+    # To compile a plan takes longer than to run these.
+    "jit = off",
+)
+
 # What was prepared stays with its connection, whoever takes that out of the pool next.
 _wires: WeakKeyDictionary[Any, Wire] = WeakKeyDictionary()
 
@@ -35,6 +45,11 @@ class PostgresqlMerging:
 
     def __init__(self) -> None:
         self._bundle: Bundle | None = None
+
+    def prepare(self, connection: Connection) -> None:
+        for setting in PLANS:
+            connection.exec_driver_sql(f"SET {setting}")
+        connection.commit()
 
     def moment(self, value: datetime) -> str:
         return value.isoformat()
@@ -51,22 +66,15 @@ class PostgresqlMerging:
     @contextmanager
     def together(self, connection: Connection) -> Iterator[None]:
         driver: Any = connection.connection.dbapi_connection
-        begun = driver.info.transaction_status != TransactionStatus.IDLE
         wire = _wire_of(driver)
         wire.begin()
         try:
-            # BEGIN and COMMIT travel with the statements between them.
-            if not begun:
-                wire.send("BEGIN")
             bundle = self._bundle = Bundle(wire)
             yield
             bundle.send()
-            if not begun:
-                wire.send("COMMIT")
-            answers = wire.end()
-            bundle.hand_out(answers if begun else answers[:-1])
+            bundle.hand_out(wire.end())
         except BaseException:
-            wire.abandon(last="" if begun else "ROLLBACK")
+            wire.abandon()
             raise
         finally:
             self._bundle = None
@@ -175,7 +183,7 @@ def _insert(merge: Merge) -> Part:
             f"LEFT JOIN {FEEDER} AS fresh USING ({through.by}){ending}"
         )
     else:
-        rows = f"unnest({_marks(merge.table, merge.columns)}) AS given ({columns})"
+        rows = _given([(merge.table, name, name) for name in merge.columns])
         if merge.unless is not None:
             rows += f" WHERE {merge.unless.condition({n: f'given.{n}' for n in merge.columns})}"
         # The number of a row is the table's own to give, unless it was taken before.
@@ -192,12 +200,10 @@ def _insert(merge: Merge) -> Part:
 
 
 def _given_through(merge: Merge, through: Through) -> str:
-    given = ", ".join((through.by, *merge.columns[1:]))
-    marks = ", ".join(
-        (_marks(through.table, (through.by,)), _marks(merge.table, merge.columns[1:]))
-    )
+    named = [(merge.table, name, name) for name in merge.columns[1:]]
+    given = _given([(through.table, through.by, through.by), *named])
     return (
-        f"unnest({marks}) AS given ({given}) "  # noqa: S608
+        f"{given} "  # noqa: S608
         f"JOIN (SELECT {through.by}, {merge.columns[0]} FROM {through.table}) AS numbered "
         f"USING ({through.by})"
     )
@@ -205,10 +211,12 @@ def _given_through(merge: Merge, through: Through) -> str:
 
 @cache
 def _update(assign: Assign) -> Part:
-    marks = _marks(assign.table, (assign.number, assign.column))
+    given = _given(
+        [(assign.table, assign.number, "number"), (assign.table, assign.column, "value")]
+    )
     sql = (
         f"UPDATE {assign.table} SET {assign.column} = given.value "  # noqa: S608
-        f"FROM unnest({marks}) AS given (number, value) "
+        f"FROM {given} "
         f"WHERE {assign.table}.{assign.number} = given.number AND {assign.condition} "
         f"AND {assign.table}.{assign.column} IS DISTINCT FROM given.value"
     )
@@ -261,6 +269,18 @@ def _append(columns: tuple[str, ...]) -> Part:
         f"AS given ({listed}, place)"
     )
     return Part(sql, "change", before=head)
+
+
+def _given(columns: Sequence[tuple[str, str, str]]) -> str:
+    """Rows of arrays, one for each column: of which table and column it is, and its name here.
+
+    Not `unnest` of them all in FROM, which would put down each array's elements before it reads
+    them: that costs more than the few rows of an event.
+    """
+    listed = ", ".join(
+        f"unnest(%s::{_element(table, column)}[]) AS {name}" for table, column, name in columns
+    )
+    return f"(SELECT {listed}) AS given"
 
 
 def _marks(table: str, columns: tuple[str, ...]) -> str:

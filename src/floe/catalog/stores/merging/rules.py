@@ -114,6 +114,9 @@ class Lookup:
 class Merging(Protocol):
     """How a store takes many rows at once. Values are as its driver has them."""
 
+    def prepare(self, connection: Connection) -> None:
+        """Make a new connection one that takes rows, and serves for nothing else."""
+
     def moment(self, value: datetime) -> Any:
         """A time as the driver takes it."""
 

@@ -23,6 +23,9 @@ LENGTH_OF_MOMENT = len("2026-09-01 06:30:00.000000")
 class SqliteMerging:
     """Writes rows whose values are as sqlite3 takes them."""
 
+    def prepare(self, connection: Connection) -> None:
+        """Nothing to do: every connection is as a writer needs it."""
+
     def moment(self, value: datetime) -> str:
         """A time as SQLAlchemy stores it, so that both read the same."""
         # Without its zone, which is always UTC. Several times faster than strftime.

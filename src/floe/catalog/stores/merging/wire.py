@@ -20,7 +20,11 @@ FINE = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 
 
 class Wire:
-    """One connection in libpq's pipeline mode, from `begin` to `end` or `abandon`."""
+    """One connection in libpq's pipeline mode, from `begin` to `end` or `abandon`.
+
+    What is sent between them is one transaction, unless one was begun before: then it is a part
+    of that.
+    """
 
     def __init__(self, connection: PGconn) -> None:
         self._pg = connection
@@ -37,11 +41,14 @@ class Wire:
         self._pg.enter_pipeline_mode()
 
     def send(self, sql: str, values: Sequence[Value] = ()) -> None:
-        """Send a statement. Values that are bytes are in PostgreSQL's binary form."""
+        """Write a statement down for the server. Bytes are in PostgreSQL's binary form."""
         given = [value if isinstance(value, bytes) else value.encode() for value in values]
         forms = [Format.BINARY if isinstance(value, bytes) else Format.TEXT for value in values]
         self._pg.send_query_prepared(self._name(sql), given, forms)
         self._owed.append(True)
+
+    def push(self) -> None:
+        """Let the server begin with what was sent. To wake it for each statement costs both."""
         self._pg.flush()
 
     def receive(self) -> list[PGresult]:
@@ -52,23 +59,22 @@ class Wire:
         return self._take()
 
     def end(self) -> list[PGresult]:
-        """Wait for everything, and leave the connection as it was."""
+        """Wait for everything and its commit, and leave the connection as it was."""
         self._sync()
         answers = self._take()
         self._leave()
         return answers
 
-    def abandon(self, last: str = "") -> None:
-        """Leave after an error, with a last statement. What was prepared meanwhile is forgotten."""
+    def abandon(self) -> None:
+        """Leave after an error. What was prepared meanwhile is forgotten."""
         self._prepared.clear()
         self._owed.clear()
         # Of a connection that is gone nothing is expected, and the error is known already.
-        with suppress(OperationalError):
+        with suppress(DatabaseError):
             if self._pg.pipeline_status != PipelineStatus.OFF:
+                # Without it the end would commit what was sent before the error.
+                self._pg.send_query_params(b"ROLLBACK", None)
                 self._sync()
-                if last:
-                    self._pg.send_query_params(last.encode(), None)
-                    self._sync()
                 self._leave()
 
     def _name(self, sql: str) -> bytes:
@@ -109,12 +115,18 @@ class Wire:
         return answers
 
     def _leave(self) -> None:
+        failed: PGresult | None = None
         while self._syncs:
             answer = self._next()
             if answer is not None and answer.status == ExecStatus.PIPELINE_SYNC:
                 self._syncs -= 1
+            elif answer is not None and answer.status == ExecStatus.FATAL_ERROR:
+                failed = answer
         self._pg.exit_pipeline_mode()
         self._poll.unregister(self._pg.socket)
+        # What failed now is the commit.
+        if failed is not None:
+            raise _error_of(failed)
 
     def _next(self) -> PGresult | None:
         # libpq would wait by itself, but with the interpreter's lock in its hands.

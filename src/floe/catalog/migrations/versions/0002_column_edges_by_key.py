@@ -1,0 +1,61 @@
+"""Column edges are known by what they say: without a number of their own, and by two indexes.
+
+They are the most rows that an event has, and four indexes cost more than the rest of it. The rows
+are put aside and back, because not every store can take a column out of a table.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from floe.catalog.types import Identifier
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+NAME, HASH = sa.String(200), sa.String(64)
+SOURCE, TARGET = ("source_dataset_id", "source_column"), ("target_dataset_id", "target_column")
+KEY = (*TARGET, *SOURCE, "process_id", "kind", "lineage_hash")
+COLUMNS = ", ".join(KEY)
+
+
+def upgrade() -> None:
+    put_aside()
+    op.create_table("column_edge", *columns(), sa.PrimaryKeyConstraint(*KEY))
+    op.create_index("idx_column_edge_source", "column_edge", [*SOURCE])
+    put_back()
+
+
+def downgrade() -> None:
+    put_aside()
+    op.create_table(
+        "column_edge",
+        sa.Column("column_edge_id", Identifier, sa.Identity(always=True), primary_key=True),
+        *columns(),
+        sa.UniqueConstraint(*KEY, name="uq_column_edge"),
+    )
+    op.create_index("idx_column_edge_source", "column_edge", [*SOURCE])
+    op.create_index("idx_column_edge_lineage", "column_edge", ["process_id", TARGET[0]])
+    put_back()
+
+
+def columns() -> list[sa.Column[Any]]:
+    kinds = (Identifier, NAME, Identifier, NAME, Identifier, sa.String(20), HASH)
+    return [
+        sa.Column(name, kind, nullable=False, autoincrement=False)
+        for name, kind in zip(KEY, kinds, strict=True)
+    ]
+
+
+def put_aside() -> None:
+    op.create_table("column_edge_aside", *columns())
+    op.execute(f"INSERT INTO column_edge_aside ({COLUMNS}) SELECT {COLUMNS} FROM column_edge")  # noqa: S608
+    op.drop_table("column_edge")
+
+
+def put_back() -> None:
+    op.execute(f"INSERT INTO column_edge ({COLUMNS}) SELECT {COLUMNS} FROM column_edge_aside")  # noqa: S608
+    op.drop_table("column_edge_aside")
