@@ -14,7 +14,7 @@ from floe.catalog.database import Catalog
 from floe.catalog.recording import EventClaim
 from floe.catalog.tables import RunEvent
 from floe.events.ingest import read_claim
-from floe.events.writer import LENGTH, Frames, Writer, frame, unpack
+from floe.events.writer import LENGTH, Frames, Writer, frame, read_request
 from tests.api.night import event
 
 
@@ -28,7 +28,7 @@ class Process:
     async def hear(self) -> None:
         """Take what comes next."""
         data = await asyncio.get_running_loop().sock_recv(self._line, 1 << 20)
-        self.given += [unpack(packed)[0] for packed in self._frames.take(data)]
+        self.given += [read_request(packed)[0] for packed in self._frames.take(data)]
 
     async def answer(self) -> None:
         """Say of all that was given that it is written."""

@@ -37,6 +37,12 @@ def write(merging: PostgresqlMerging, connection: Connection, *rows: Row) -> Non
             merging.merge(connection, PROCESSES, [one])
 
 
+def give_up(merging: PostgresqlMerging, connection: Connection, one: Row) -> None:
+    with merging.together(connection):
+        assert merging.merge_returning(connection, PROCESSES, [one]).fetchall() == [(one[0],)]
+        raise KeyError
+
+
 def keys(connection: Connection) -> set[str]:
     rows = connection.exec_driver_sql("SELECT process_key FROM process").all()
     connection.rollback()
@@ -96,9 +102,8 @@ def test_what_another_statement_wrote_is_seen_by_the_next(catalog: Catalog) -> N
 def test_nothing_is_committed_when_the_writer_itself_gives_up(catalog: Catalog) -> None:
     merging = PostgresqlMerging()
     with catalog.engine.connect() as writer, catalog.engine.connect() as other:
-        with pytest.raises(KeyError), merging.together(writer):
-            assert merging.merge_returning(writer, PROCESSES, [row("a")]).fetchall() == [("a",)]
-            raise KeyError
+        with pytest.raises(KeyError):
+            give_up(merging, writer, row("a"))
         assert keys(other) == set()
         write(merging, writer, row("b"))
         assert keys(other) == {"b"}

@@ -14,7 +14,7 @@ from floe.catalog import Catalog
 from floe.catalog.recording import CatalogUnavailableError, EventClaim
 from floe.errors import FloeError
 from floe.events.ingest import MOST_WAITING, DoorBusyError, EventDoor
-from floe.events.writer import LENGTH, Frames, Outcome, Writer, error_of, frame, unpack
+from floe.events.writer import LENGTH, Frames, Outcome, Writer, error_of, frame, read_outcomes
 
 log = logging.getLogger(__name__)
 Wrong = dict[int, FloeError]
@@ -165,7 +165,7 @@ class ProcessDoor(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for packed in self._frames.take(data):
-            for ticket, outcome in unpack(packed):
+            for ticket, outcome in read_outcomes(packed):
                 self._answer(ticket, outcome)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 from msgspec import DecodeError, Raw
 
-from floe.catalog.recording import DatasetClaim, EventClaim, RunClaim, Seen, VersionClaim
+from floe.catalog.recording import (
+    AssertionClaim,
+    DatasetClaim,
+    EventClaim,
+    RunClaim,
+    Seen,
+    VersionClaim,
+)
 from floe.events.openlineage import FIRST_YEAR, LAST_YEAR, DatasetPart, Event, moment_of
 from floe.events.payload import compress
 
@@ -35,6 +42,7 @@ PROCESS_FACETS = ("documentation", "ownership", "tags", "jobType", "sql", "sourc
 MAPPED = frozenset(
     {"schema", "columnLineage", "symlinks", "version", "dataQualityAssertions", *DATASET_FACETS}
 )
+LONGEST_CHECK_NAME, LONGEST_CHECK_KIND = 200, 50
 _FOREIGN_RUNS = uuid.UUID("5f0d5bb4-4c2f-5d0a-9a7e-0c1f6f6f2b31")
 _DATED = re.compile(r"v?(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
 _decode = msgspec.json.decode
@@ -171,13 +179,25 @@ def _symlinks(raw: Raw) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _assertions(*groups: Mapping[str, Raw] | None) -> Iterator[Mapping[str, object]]:
+def _assertions(*groups: Mapping[str, Raw] | None) -> Iterator[AssertionClaim]:
     for facets in groups:
         if facets and "dataQualityAssertions" in facets:
             listed = _object(facets["dataQualityAssertions"]).get("assertions")
             for one in listed if isinstance(listed, list) else ():
                 if isinstance(one, dict) and isinstance(one.get("assertion"), str):
-                    yield one
+                    yield _assertion(one)
+
+
+def _assertion(given: Mapping[str, Any]) -> AssertionClaim:
+    name, kind, column = given.get("name"), given["assertion"], given.get("column")
+    if not isinstance(name, str) or not name:
+        name = f"{kind}_{column}" if column else kind
+    return AssertionClaim(
+        name=name[:LONGEST_CHECK_NAME],
+        kind=kind[:LONGEST_CHECK_KIND],
+        passed=given.get("success") is True,
+        warns=str(given.get("severity") or "").lower().startswith("warn"),
+    )
 
 
 def _newest_facets(facets: Mapping[str, Raw] | None, wanted: tuple[str, ...]) -> dict[str, str]:

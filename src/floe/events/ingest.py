@@ -7,6 +7,7 @@ commit. So 201 means committed, and a busy door commits seldom.
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ MOST_IN_GROUP = 200
 MOST_WAITING = 5_000
 # When nothing has come for so long, there is time for the search index.
 QUIET_SECONDS = 0.3
-GROUPS_BETWEEN_INDEXING = 200
+# One that never comes has to be made: later, because a dataset that a night makes changes often.
+INDEX_SECONDS = 5.0
 
 
 class DoorBusyError(FloeError):
@@ -81,7 +83,7 @@ class GroupWriter:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._recorder = Recorder(catalog.store)
-        self._written = 0
+        self._indexed = time.monotonic()
 
     def start(self) -> None:
         """Make findable what a writer left behind that was cut off."""
@@ -103,12 +105,12 @@ class GroupWriter:
                 raise
         else:
             _answer(group, wrong)
-        self._written += 1
 
     def rest(self, *, quiet: bool) -> None:
-        """Use a quiet moment for the search. One that never comes has to be made."""
-        if not quiet and self._written % GROUPS_BETWEEN_INDEXING:
+        """Use a quiet moment for the search, or make one."""
+        if not quiet and time.monotonic() - self._indexed < INDEX_SECONDS:
             return
+        self._indexed = time.monotonic()
         # If it fails, the next start finds what is not indexed.
         try:
             index_recorded(self._catalog, self._recorder)

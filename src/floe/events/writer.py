@@ -7,7 +7,6 @@ them comes back. The writer ends when the reader does: its socket closes then, h
 
 import gc
 import os
-import pickle
 import select
 import signal
 import socket
@@ -16,7 +15,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
+
+import msgspec
 
 from floe.catalog import open_catalog
 from floe.catalog.recording import CatalogUnavailableError, EventClaim, UnstorableClaimError
@@ -42,9 +43,12 @@ ERRORS: tuple[Callable[[str], FloeError], ...] = (
 KINDS = (CatalogUnavailableError, UnstorableClaimError, DoorBusyError, DoorClosedError)
 Fault = tuple[int, str]
 # Claims under a ticket; and what became of them: what was wrong by place, or with all of them.
-Request = tuple[int, Sequence[EventClaim]]
-Outcome = Mapping[int, Fault] | Fault
+Request = tuple[int, list[EventClaim]]
+Outcome = dict[int, Fault] | Fault
 Outcomes = list[tuple[int, Outcome]]
+_encode = msgspec.msgpack.Encoder().encode
+_requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_outcomes: msgspec.msgpack.Decoder[Outcomes] = msgspec.msgpack.Decoder(Outcomes)
 
 
 @dataclass(frozen=True)
@@ -71,14 +75,18 @@ def fork_writer(url: str, *others: socket.socket) -> Writer:
 
 def frame(content: object) -> bytes:
     """What is sent, with its length before it."""
-    packed = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
+    packed = _encode(content)
     return LENGTH.pack(len(packed)) + packed
 
 
-def unpack(packed: bytes | memoryview) -> Any:
-    """What was sent, of a frame without its length."""
-    # It comes from the process that this one made, or was made by, and from nobody else.
-    return pickle.loads(packed)  # noqa: S301
+def read_request(packed: bytes) -> Request:
+    """Claims that were sent, of a frame without its length."""
+    return _requests.decode(packed)
+
+
+def read_outcomes(packed: bytes) -> Outcomes:
+    """What became of claims, of a frame without its length."""
+    return _outcomes.decode(packed)
 
 
 def error_of(fault: Fault) -> FloeError:
@@ -171,7 +179,7 @@ class _Requests:
             return None
         if not data:
             return None
-        return [unpack(packed) for packed in self._frames.take(data)]
+        return [read_request(packed) for packed in self._frames.take(data)]
 
 
 class Frames:

@@ -1,6 +1,7 @@
 """Write what events claim into the catalog, whatever order they come in."""
 
 from floe.catalog.recording.claims import (
+    AssertionClaim,
     DatasetClaim,
     EventClaim,
     RunClaim,
@@ -18,6 +19,7 @@ from floe.catalog.recording.record import Recorder
 from floe.catalog.recording.scope import StaleKnowledgeError
 
 __all__ = [
+    "AssertionClaim",
     "CatalogUnavailableError",
     "DatasetClaim",
     "EventClaim",

@@ -1,16 +1,12 @@
 """Checks that others ran: their verdicts on a dataset, beside those of floe's own checks."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from floe.catalog.checks import FAIL, PASS, REJECT, WARN
-from floe.catalog.recording.claims import DatasetClaim
+from floe.catalog.recording.claims import AssertionClaim, DatasetClaim
 from floe.catalog.recording.merges import CHECK_RESULTS, CHECKS
 from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Answer, Lookup
 
 CHECK_NUMBERS = Lookup("quality_check_def", ("dataset_id", "name", "qdef_id"), by=("dataset_id",))
-LONGEST_NAME, LONGEST_KIND = 200, 50
 
 
 def new_hashes(kept: Answer) -> set[str]:
@@ -30,10 +26,10 @@ def record_assertions(recording: Recording, kept: Answer) -> None:
     found = [one for one in claimed if one[3].hash in new]
     if not found:
         return
-    checks = {(number, _name(one)): one for number, _, one, _ in found}
+    checks = {(number, one.name): one for number, _, one, _ in found}
     now = recording.written_now
     rows = [
-        (number, name, _kind(one), WARN if _warns(one) else REJECT, "Y", now)
+        (number, name, one.kind, WARN if one.warns else REJECT, "Y", now)
         for (number, name), one in sorted(checks.items(), key=lambda item: item[0])
     ]
     recording.merge(CHECKS, rows)
@@ -43,7 +39,7 @@ def record_assertions(recording: Recording, kept: Answer) -> None:
         CHECK_RESULTS,
         [
             (
-                numbers[number, _name(one)],
+                numbers[number, one.name],
                 _version(recording, number, dataset, claim.run.run_uuid if claim.run else ""),
                 recording.run_id(claim.run.run_uuid) if claim.run else None,
                 recording.moment(claim.at),
@@ -61,24 +57,7 @@ def _version(recording: Recording, number: int, dataset: DatasetClaim, run_uuid:
     return recording.versions_read.get((number, dataset.version.tag or ""))
 
 
-def _name(assertion: Mapping[str, Any]) -> str:
-    given = assertion.get("name")
-    if isinstance(given, str) and given:
-        return given[:LONGEST_NAME]
-    column = assertion.get("column")
-    kind = str(assertion["assertion"])
-    return (f"{kind}_{column}" if column else kind)[:LONGEST_NAME]
-
-
-def _kind(assertion: Mapping[str, Any]) -> str:
-    return str(assertion["assertion"])[:LONGEST_KIND]
-
-
-def _warns(assertion: Mapping[str, Any]) -> bool:
-    return str(assertion.get("severity") or "").lower().startswith("warn")
-
-
-def _verdict(assertion: Mapping[str, Any]) -> str:
-    if assertion.get("success") is True:
+def _verdict(assertion: AssertionClaim) -> str:
+    if assertion.passed:
         return PASS
-    return WARN if _warns(assertion) else FAIL
+    return WARN if assertion.warns else FAIL

@@ -59,6 +59,16 @@ class VersionClaim:
 
 
 @dataclass(slots=True)
+class AssertionClaim:
+    """A check that others ran on a dataset, and what it found."""
+
+    name: str
+    kind: str
+    passed: bool
+    warns: bool
+
+
+@dataclass(slots=True)
 class DatasetClaim:
     """What an event says of a dataset."""
 
@@ -72,7 +82,7 @@ class DatasetClaim:
     columns: bytes | None = None
     symlinks: tuple[tuple[str, str], ...] = ()
     facets: Mapping[str, str] = field(default_factory=dict)
-    assertions: tuple[Mapping[str, object], ...] = ()
+    assertions: tuple[AssertionClaim, ...] = ()
 
 
 @dataclass(slots=True)

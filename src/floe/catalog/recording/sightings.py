@@ -21,7 +21,7 @@ from floe.catalog.recording.scope import Recording, digest_of, hour_of, start_of
 from floe.catalog.schemas import hash_schema
 from floe.catalog.stores.merging import Row
 
-# It stands in every row of a lineage, and tells apart no more than those of one process and dataset.
+# It stands in every row of a lineage, and tells apart only those of one process and dataset.
 LINEAGE_BYTES = 8
 Spans = dict[Any, tuple[Any, Any]]
 

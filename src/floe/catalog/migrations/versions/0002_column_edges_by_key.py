@@ -43,7 +43,7 @@ def downgrade() -> None:
 
 
 def columns() -> list[sa.Column[Any]]:
-    kinds = (Identifier, NAME, Identifier, NAME, Identifier, sa.String(20), HASH)
+    kinds: tuple[Any, ...] = (Identifier, NAME, Identifier, NAME, Identifier, sa.String(20), HASH)
     return [
         sa.Column(name, kind, nullable=False, autoincrement=False)
         for name, kind in zip(KEY, kinds, strict=True)
