@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
@@ -14,8 +14,7 @@ from floe.catalog.stores import store_of
 from floe.catalog.tables import DatasetSchema, SchemaSighting
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column of a schema."""
 
     name: str

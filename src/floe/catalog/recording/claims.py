@@ -36,17 +36,6 @@ class RunClaim:
 
 
 @dataclass(slots=True)
-class ColumnClaim:
-    """One column feeds another."""
-
-    namespace: str
-    name: str
-    source_column: str
-    target_column: str
-    kind: str
-
-
-@dataclass(slots=True)
 class VersionClaim:
     """What an event says of a version that a run wrote or read."""
 

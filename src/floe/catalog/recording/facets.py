@@ -1,7 +1,7 @@
 """Read the facets that have rows of their own. What is not as it should be claims nothing."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import DecodeError, Struct
@@ -13,6 +13,7 @@ from floe.catalog.schemas import Column
 LONGEST_COLUMN, LONGEST_TYPE, LONGEST_KIND = 200, 1000, 20
 # What affects the whole dataset and not one column, such as a filter.
 ALL_COLUMNS = "*"
+ONLY_DIRECT = (DIRECT,)
 KINDS = {
     ("DIRECT", "AGGREGATION"): "AGGREGATE",
     ("INDIRECT", "AGGREGATION"): "AGGREGATE",
@@ -20,14 +21,9 @@ KINDS = {
 }
 
 
-class ColumnSource(NamedTuple):
-    """A column of another dataset that a column is made from."""
-
-    namespace: str
-    name: str
-    source_column: str
-    target_column: str
-    kind: str
+# A column of another dataset that a column is made from: its dataset's namespace and name, the
+# column, the one that is made, and how.
+ColumnSource = tuple[str, str, str, str, str]
 
 
 def read_object(raw: bytes | str) -> dict[str, Any]:
@@ -42,20 +38,14 @@ def read_object(raw: bytes | str) -> dict[str, Any]:
 def read_schema(raw: bytes) -> list[Column]:
     """Read the columns of a schema facet; nested ones stay in their column's metadata."""
     fields = read_object(raw).get("fields")
-    return [
-        Column(
-            str(field["name"])[:LONGEST_COLUMN],
-            str(field.get("type") or "")[:LONGEST_TYPE],
-            metadata=_column_metadata(field),
-        )
-        for field in (fields if isinstance(fields, list) else ())
-        if isinstance(field, dict) and isinstance(field.get("name"), str)
-    ]
-
-
-def _column_metadata(field: Mapping[str, Any]) -> dict[str, Any] | None:
-    kept = {key: value for key, value in field.items() if key not in ("name", "type") and value}
-    return kept or None
+    columns = []
+    for field in fields if isinstance(fields, list) else ():
+        name = field.pop("name", None) if isinstance(field, dict) else None
+        if isinstance(name, str):
+            kind = str(field.pop("type", None) or "")
+            metadata = {key: value for key, value in field.items() if value} or None
+            columns.append(Column(name[:LONGEST_COLUMN], kind[:LONGEST_TYPE], metadata=metadata))
+    return columns
 
 
 def metadata_text(column: Column) -> str | None:
@@ -97,14 +87,16 @@ def read_columns(raw: bytes) -> list[ColumnSource]:
     except (DecodeError, RecursionError, UnicodeDecodeError):
         # Something in it is not as it should be; the rest may be.
         return _read_columns_one_by_one(raw)
-    sources = [
-        _column_source(one, target, kind)
-        for target, inputs in _targets(facet)
-        for one in inputs
-        if one.namespace and one.name and one.field
-        for kind in _kinds_of(one.transformations)
-    ]
-    return list(dict.fromkeys(sources))
+    # A dictionary, because it keeps the order and each one once. Plain, because there are many.
+    sources: dict[ColumnSource, None] = {}
+    for target, inputs in _targets(facet):
+        made = target[:LONGEST_COLUMN]
+        for one in inputs:
+            if one.namespace and one.name and one.field:
+                read = (one.namespace[:200], one.name[:300], one.field[:LONGEST_COLUMN])
+                for kind in _kinds_of(one.transformations):
+                    sources[*read, made, kind] = None
+    return list(sources)
 
 
 def _targets(facet: _ColumnLineage) -> Iterator[tuple[str, list[_Source]]]:
@@ -113,21 +105,11 @@ def _targets(facet: _ColumnLineage) -> Iterator[tuple[str, list[_Source]]]:
     yield ALL_COLUMNS, facet.dataset
 
 
-def _column_source(one: _Source, target: str, kind: str) -> ColumnSource:
-    return ColumnSource(
-        one.namespace[:200],
-        one.name[:300],
-        one.field[:LONGEST_COLUMN],
-        target[:LONGEST_COLUMN],
-        kind,
-    )
-
-
-def _kinds_of(transformations: list[_Transformation]) -> list[str]:
+def _kinds_of(transformations: list[_Transformation]) -> Sequence[str]:
     if not transformations:
-        return [DIRECT]
+        return ONLY_DIRECT
     if len(transformations) == 1:
-        return [_kind(transformations[0].type, transformations[0].subtype)]
+        return (_kind(transformations[0].type, transformations[0].subtype),)
     return list(dict.fromkeys(_kind(one.type, one.subtype) for one in transformations))
 
 
@@ -156,13 +138,8 @@ def _sources(inputs: Any, target: str) -> Iterator[ColumnSource]:
         )
         if namespace and name and column:
             for kind in _kinds(one.get("transformations")):
-                yield ColumnSource(
-                    namespace[:200],
-                    name[:300],
-                    column[:LONGEST_COLUMN],
-                    target[:LONGEST_COLUMN],
-                    kind,
-                )
+                read = (namespace[:200], name[:300], column[:LONGEST_COLUMN])
+                yield (*read, target[:LONGEST_COLUMN], kind)
 
 
 def _kinds(transformations: Any) -> list[str]:

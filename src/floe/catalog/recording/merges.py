@@ -94,7 +94,7 @@ EDGES = Merge(
 COLUMN_EDGES = Merge(
     "column_edge",
     (
-        "source_dataset_id", "source_column", "target_dataset_id", "target_column", "process_id",
+        "target_dataset_id", "target_column", "source_dataset_id", "source_column", "process_id",
         "kind", "lineage_hash",
     ),
     key=(

@@ -16,14 +16,27 @@ DATASET_NUMBERS = Lookup("dataset", ("full_name", "dataset_id"), by=("full_name"
 ALIASES = Lookup("dataset_alias", ("namespace", "name", "dataset_id"), by=("namespace", "name"))
 
 
-def resolve_names(recording: Recording) -> None:
-    """Make sure that the process and the datasets of every event have numbers."""
+class Asked(NamedTuple):
+    """Questions that are out: of processes that were made, and of datasets."""
+
+    processes: Answer
+    datasets: "_Asked | None"
+
+
+def ask_names(recording: Recording) -> Asked:
+    """Ask for the numbers of the processes and datasets of events; make those that are new."""
     processes = _put_processes(recording)
     names = {(one.namespace, one.name) for claim in recording.claims for one in claim.datasets}
-    # Both questions are out before the first answer is waited for.
-    datasets = _ask_datasets(recording, names)
-    _learn_processes(recording, processes)
-    _learn_datasets(recording, datasets)
+    asked = Asked(processes, _ask_datasets(recording, names))
+    if asked.datasets is not None:
+        recording.start()
+    return asked
+
+
+def learn_names(recording: Recording, asked: Asked) -> None:
+    """Make sure that the process and the datasets of every event have numbers."""
+    _learn_processes(recording, asked.processes)
+    _learn_datasets(recording, asked.datasets)
 
 
 def resolve_datasets(recording: Recording, names: set[tuple[str, str]]) -> None:

@@ -11,7 +11,7 @@ from floe.catalog.recording.days import EventDays
 from floe.catalog.recording.inputs import record_inputs
 from floe.catalog.recording.memory import Memory
 from floe.catalog.recording.merges import EVENTS
-from floe.catalog.recording.names import resolve_names
+from floe.catalog.recording.names import ask_names, learn_names
 from floe.catalog.recording.observed import (
     Shown,
     list_reworded,
@@ -20,7 +20,12 @@ from floe.catalog.recording.observed import (
 )
 from floe.catalog.recording.runs import record_runs
 from floe.catalog.recording.scope import CHANGE_COLUMNS, Recording
-from floe.catalog.recording.sightings import record_columns, record_edges, record_schemas
+from floe.catalog.recording.sightings import (
+    read_descriptions,
+    record_columns,
+    record_edges,
+    record_schemas,
+)
 from floe.catalog.recording.symlinks import link_names
 from floe.catalog.recording.versions import ask_rules, record_versions
 from floe.catalog.stores import Store
@@ -84,11 +89,14 @@ def _record_all(recording: Recording) -> Shown:
     An event that was there already is recorded again, to no effect: every rule is idempotent.
     """
     kept = _record_events(recording)
-    resolve_names(recording)
+    asked = ask_names(recording)
+    described = read_descriptions(recording)
+    learn_names(recording, asked)
+    # What the store takes longest for comes first, so that it does so beside the rest.
+    record_columns(recording, described)
+    record_schemas(recording, described)
     record_runs(recording)
     record_edges(recording)
-    record_schemas(recording)
-    record_columns(recording)
     shown = record_facets(recording)
     rules = ask_rules(recording)
     record_inputs(recording)

@@ -46,6 +46,7 @@ class Recording:
         self._runs: dict[str, int] = {}
         self._datasets: dict[tuple[str, str], int] = {}
         self._moments: dict[datetime, Any] = {}
+        self._digests: dict[bytes, bytes] = {}
 
     def merge(self, merge: Merge, rows: Sequence[Row]) -> None:
         self.merging.merge(self.connection, merge, rows)
@@ -55,6 +56,9 @@ class Recording:
 
     def find(self, lookup: Lookup, *values: Collection[Any]) -> Answer:
         return self.merging.find(self.connection, lookup, *values)
+
+    def start(self) -> None:
+        self.merging.start(self.connection)
 
     def moment(self, value: datetime | None) -> Any:
         if value is None:
@@ -72,7 +76,14 @@ class Recording:
         """The hash of the schema that an event gives a dataset; schemas are written before."""
         if dataset.schema is None:
             return None
-        return self.memory.schemas.get(digest_of(dataset.schema)) or None
+        return self.memory.schemas.get(self.digest(dataset.schema)) or None
+
+    def digest(self, raw: bytes) -> bytes:
+        """A short name for bytes that come again and again."""
+        digest = self._digests.get(raw)
+        if digest is None:
+            digest = self._digests[raw] = hashlib.blake2b(raw, digest_size=16).digest()
+        return digest
 
     def process_id(self, claim: EventClaim) -> int:
         number = self.memory.processes.get(claim.process_key or "")
@@ -123,11 +134,6 @@ CHANGE_COLUMNS = (
     "business_date",
     "occurred_at",
 )
-
-
-def digest_of(raw: bytes) -> bytes:
-    """A short name for bytes that come again and again."""
-    return hashlib.blake2b(raw, digest_size=16).digest()
 
 
 def hour_of(moment: datetime) -> int:

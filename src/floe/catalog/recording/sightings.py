@@ -1,5 +1,6 @@
 """Sightings: which edges, schemas and columns events show, and from when to when."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from floe.catalog.edges import CONSUMES, DATASET, OBSERVED, PROCESS, PRODUCES
@@ -17,13 +18,15 @@ from floe.catalog.recording.merges import (
     SIGHTINGS,
 )
 from floe.catalog.recording.names import resolve_datasets
-from floe.catalog.recording.scope import Recording, digest_of, hour_of, start_of, widen
+from floe.catalog.recording.scope import Recording, hour_of, start_of, widen
 from floe.catalog.schemas import hash_schema
 from floe.catalog.stores.merging import Row
 
 # It stands in every row of a lineage, and tells apart only those of one process and dataset.
 LINEAGE_BYTES = 8
 Spans = dict[Any, tuple[Any, Any]]
+# The process, the dataset that it fills, and the hash of how.
+Lineage = tuple[int, int, str]
 
 
 def record_edges(recording: Recording) -> None:
@@ -59,18 +62,59 @@ def _write_spans(recording: Recording, spans: Spans) -> None:
     recording.merge(EDGES, rows)
 
 
-def record_schemas(recording: Recording) -> None:
+@dataclass
+class Described:
+    """What events describe that was not known: columns of schemas, and lineages by their bytes."""
+
+    schemas: dict[str, list[Row]] = field(default_factory=dict)
+    lineages: dict[bytes, list[ColumnSource]] = field(default_factory=dict)
+
+
+def read_descriptions(recording: Recording) -> Described:
+    """Read what is new. It needs no numbers: the store may look for those meanwhile."""
+    described, memory = Described(), recording.memory
+    for claim in recording.claims:
+        process_id = memory.processes.get(claim.process_key) if claim.process_key else None
+        for dataset in claim.datasets:
+            if dataset.schema is not None:
+                _read_schema(recording, dataset.schema, described)
+            columns = dataset.columns
+            if columns is None or claim.process_key is None or columns in described.lineages:
+                continue
+            number = memory.datasets.get((dataset.namespace, dataset.name))
+            if (process_id, number, _lineage_hash(recording, columns)) not in memory.columns:
+                described.lineages[columns] = read_columns(columns)
+    return described
+
+
+def _read_schema(recording: Recording, raw: bytes, described: Described) -> None:
+    digest = recording.digest(raw)
+    if digest in recording.memory.schemas:
+        return
+    columns = read_schema(raw)
+    schema_hash = hash_schema(columns) if columns else ""
+    recording.memory.schemas.put(digest, schema_hash)
+    if columns:
+        described.schemas[schema_hash] = [
+            (schema_hash, order, column.name, column.type, "Y", metadata_text(column))
+            for order, column in enumerate(columns)
+        ]
+
+
+def _lineage_hash(recording: Recording, raw: bytes) -> str:
+    return recording.digest(raw)[:LINEAGE_BYTES].hex()
+
+
+def record_schemas(recording: Recording, described: Described) -> None:
     """Write the schemas that datasets were seen with."""
     spans: Spans = {}
-    new: dict[str, list[Row]] = {}
     for claim in recording.claims:
         for dataset in claim.datasets:
-            if dataset.schema is None:
-                continue
-            schema_hash = _schema_hash(recording, dataset.schema, new)
+            schema_hash = recording.schema_hash(dataset)
             if schema_hash:
                 number = recording.dataset_id(dataset.namespace, dataset.name)
                 widen(spans, (number, schema_hash), claim.at)
+    new = described.schemas
     recording.merge(SCHEMAS, [row for key in sorted(new) for row in new[key]])
     rows = []
     for (number, schema_hash), (first, last) in sorted(spans.items()):
@@ -81,26 +125,10 @@ def record_schemas(recording: Recording) -> None:
     recording.merge(SIGHTINGS, rows)
 
 
-def _schema_hash(recording: Recording, raw: bytes, new: dict[str, list[Row]]) -> str:
-    digest = digest_of(raw)
-    known = recording.memory.schemas.get(digest)
-    if known is not None:
-        return known
-    columns = read_schema(raw)
-    schema_hash = hash_schema(columns) if columns else ""
-    recording.memory.schemas.put(digest, schema_hash)
-    if columns:
-        new[schema_hash] = [
-            (schema_hash, order, column.name, column.type, "Y", metadata_text(column))
-            for order, column in enumerate(columns)
-        ]
-    return schema_hash
-
-
-def record_columns(recording: Recording) -> None:
+def record_columns(recording: Recording, described: Described) -> None:
     """Write which column feeds which, once for each distinct lineage of a process and dataset."""
     spans: Spans = {}
-    new: dict[tuple[int, int, str], list[ColumnSource]] = {}
+    new: dict[Lineage, list[ColumnSource]] = {}
     for claim in recording.claims:
         if claim.process_key is None:
             continue
@@ -109,10 +137,10 @@ def record_columns(recording: Recording) -> None:
             if dataset.columns is None:
                 continue
             number = recording.dataset_id(dataset.namespace, dataset.name)
-            key = (process_id, number, digest_of(dataset.columns)[:LINEAGE_BYTES].hex())
+            key = (process_id, number, _lineage_hash(recording, dataset.columns))
             widen(spans, key, claim.at)
-            if key not in recording.memory.columns and key not in new:
-                new[key] = read_columns(dataset.columns)
+            if key not in recording.memory.columns and dataset.columns in described.lineages:
+                new[key] = described.lineages[dataset.columns]
     _write_columns(recording, new)
     rows = [
         (*key, recording.moment(first), recording.moment(last))
@@ -121,16 +149,14 @@ def record_columns(recording: Recording) -> None:
     recording.merge(COLUMN_SIGHTINGS, rows)
 
 
-def _write_columns(
-    recording: Recording, new: dict[tuple[int, int, str], list[ColumnSource]]
-) -> None:
-    names = {(one.namespace, one.name) for sources in new.values() for one in sources}
-    resolve_datasets(recording, names)
+def _write_columns(recording: Recording, new: dict[Lineage, list[ColumnSource]]) -> None:
+    resolve_datasets(recording, {source[:2] for sources in new.values() for source in sources})
     rows = []
-    for (process_id, target_id, lineage_hash), sources in new.items():
-        recording.memory.columns.put((process_id, target_id, lineage_hash), True)
-        for one in sources:
-            source_id = recording.dataset_id(one.namespace, one.name)
-            edge = (source_id, one.source_column, target_id, one.target_column)
-            rows.append((*edge, process_id, one.kind, lineage_hash))
-    recording.merge(COLUMN_EDGES, sorted(set(rows)))
+    # Sorted, so that two writers of one lineage never wait for each other in a circle.
+    for key in sorted(new):
+        process_id, target_id, lineage_hash = key
+        recording.memory.columns.put(key, True)
+        for namespace, name, column, target, kind in new[key]:
+            source_id = recording.dataset_id(namespace, name)
+            rows.append((target_id, target, source_id, column, process_id, kind, lineage_hash))
+    recording.merge(COLUMN_EDGES, rows)

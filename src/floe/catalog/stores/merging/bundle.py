@@ -93,13 +93,17 @@ class Bundle:
             self._written[part.table] = answer.place
         # The server may as well write many rows while others are still being gathered.
         if self._rows >= MANY_ROWS:
-            self.send()
-            self._wire.push()
+            self.start()
         return answer
 
     def may_refer(self, answer: object, table: str) -> bool:
         """Whether a part that writes to a table can go into the same statement as an answer's."""
         return answer in self._answers and table not in self._written
+
+    def start(self) -> None:
+        """Send all that waits, and let the server begin with it."""
+        self.send()
+        self._wire.push()
 
     def send(self) -> None:
         """Send all that waits."""

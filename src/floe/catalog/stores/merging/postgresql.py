@@ -79,6 +79,9 @@ class PostgresqlMerging:
         finally:
             self._bundle = None
 
+    def start(self, connection: Connection) -> None:
+        self._sent().start()
+
     def merge(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> None:
         self.merge_returning(connection, merge, rows)
 

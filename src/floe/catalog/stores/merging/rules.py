@@ -135,6 +135,9 @@ class Merging(Protocol):
         It may commit at its end, unless the transaction was begun before.
         """
 
+    def start(self, connection: Connection) -> None:
+        """Let the store begin with what it was given, where it can do so beside the caller."""
+
     def find(self, connection: Connection, lookup: Lookup, *values: Collection[Any]) -> "Answer":
         """Ask for rows; the answer is fetched when it is needed."""
 

@@ -44,6 +44,9 @@ class SqliteMerging:
         """Nothing to send: SQLite answers in the same process."""
         return nullcontext()
 
+    def start(self, connection: Connection) -> None:
+        """Nothing to begin with: all is done by now."""
+
     def merge(self, connection: Connection, merge: Merge, rows: Sequence[Row]) -> None:
         _cursor(connection).executemany(_insert(merge), rows)
 
