@@ -6,20 +6,22 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
 
 from benchmarks.events import Night
-from benchmarks.naive import copy_rate, insert_rate, sqlite_rate
+from benchmarks.naive import Copied, Inserted, InSqlite
 from benchmarks.result import Result
 from tools.postgresql import PostgresqlServer
 from tools.running_api import RunningApi
 
 BATCH = 500
+SETTLE_SECONDS = 0.7
 NIGHTS = 25
 """So many nights of 4,000 events are 100,000."""
 
@@ -36,16 +38,14 @@ class Load:
         pids = (self._api.pid, self._api.writer_pid)
         return sum(_proportional_kb(pid) for pid in pids) / 1024
 
-    def send(self, bodies: Sequence[bytes], connections: int = 1) -> float:
-        """Send events over so many connections; return events a second."""
+    def send(self, bodies: Sequence[bytes], connections: int = 1) -> None:
+        """Send events over so many connections."""
         parts = [bodies[place::connections] for place in range(connections)]
         threads = [threading.Thread(target=self._send_all, args=(part,)) for part in parts]
-        started = time.perf_counter()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return len(bodies) / (time.perf_counter() - started)
 
     def _send_all(self, bodies: Sequence[bytes]) -> None:
         # By hand, because the sender shares the machine with what it measures.
@@ -59,17 +59,16 @@ class Load:
                 answer = connection.recv(65536)
                 assert answer.startswith(b"HTTP/1.1 201"), answer
 
-    def send_batches(self, bodies: Sequence[bytes]) -> float:
-        """Send events as NDJSON, some hundred a request; return events a second."""
+    def send_batches(self, bodies: Sequence[bytes]) -> None:
+        """Send events as NDJSON, some hundred a request."""
         headers = {**self._headers, "Content-Type": "application/x-ndjson"}
         connection = http.client.HTTPConnection("127.0.0.1", self._api.port)
-        started = time.perf_counter()
         for start in range(0, len(bodies), BATCH):
             body = b"\n".join(bodies[start : start + BATCH])
             connection.request("POST", "/api/v1/lineage/batch", body, headers)
             answer = json.loads(connection.getresponse().read())
             assert answer["status"] == "success", answer
-        return len(bodies) / (time.perf_counter() - started)
+        connection.close()
 
 
 def _proportional_kb(pid: int) -> int:
@@ -102,8 +101,25 @@ class Rates:
         """Of 100,000 events, reckoned: one new night, and those after it that are like it."""
         return NIGHTS / (1 / self.new + (NIGHTS - 1) / self.known)
 
-    def mean(self, other: "Rates") -> "Rates":
-        return Rates((self.new + other.new) / 2, (self.known + other.known) / 2)
+
+Write = Callable[[Sequence[bytes]], None]
+
+
+def beside(ours: Write, theirs: Write, bodies: Sequence[bytes]) -> tuple[float, float]:
+    """Write the same events both ways, some hundred in turn; return events a second of each.
+
+    So a machine that is slow for a while is slow for both. In between there is time for what one
+    has put off, such as the search, so that it does not slow the other down.
+    """
+    spent = [0.0, 0.0]
+    for place, start in enumerate(range(0, len(bodies), BATCH)):
+        some = bodies[start : start + BATCH]
+        for turn in (0, 1) if place % 2 else (1, 0):
+            started = time.perf_counter()
+            (ours, theirs)[turn](some)
+            spent[turn] += time.perf_counter() - started
+            time.sleep(SETTLE_SECONDS)
+    return len(bodies) / spent[0], len(bodies) / spent[1]
 
 
 def run() -> Iterator[Result]:
@@ -120,24 +136,19 @@ def run() -> Iterator[Result]:
 def _single(
     server: PostgresqlServer, bodies: Sequence[bytes], later: Sequence[bytes]
 ) -> Iterator[Result]:
-    server.create_database("naive")
-    before = _inserted(server, bodies, later)
-    with running_api(server.create_database("one")) as api:
-        one = Rates(api.send(bodies), api.send(later))
-    limit = before.mean(_inserted(server, bodies, later))
-    peer = "PostgreSQL, a commit an event"
-    yield from _compare("1 connection", one, peer, limit, 1.5)
-    with running_api(server.create_database("eight")) as api:
-        eight = Rates(api.send(bodies, connections=8), api.send(later, connections=8))
-    yield from _compare("8 connections", eight, peer, limit, 3.0)
+    for connections, way, target in ((1, "1 connection", 1.5), (8, "8 connections", 3.0)):
+        server.create_database(f"naive_{connections}")
+        naive = Inserted(server.dsn(f"naive_{connections}"))
+        with closing(naive), running_api(server.create_database(f"ours_{connections}")) as api:
+            send = partial(api.send, connections=connections)
+            new, known = (beside(send, naive.write, some) for some in (bodies, later))
+        yield from _compare(way, "PostgreSQL, a commit an event", new, known, target)
 
 
-def _inserted(server: PostgresqlServer, new: Sequence[bytes], known: Sequence[bytes]) -> Rates:
-    dsn = server.dsn("naive")
-    return Rates(insert_rate(dsn, new), insert_rate(dsn, known, anew=False))
-
-
-def _compare(way: str, ours: Rates, peer: str, limit: Rates, target: float) -> Iterator[Result]:
+def _compare(
+    way: str, peer: str, new: tuple[float, float], known: tuple[float, float], target: float
+) -> Iterator[Result]:
+    ours, limit = (Rates(*rates) for rates in zip(new, known, strict=True))
     for events, mine, theirs, how in (
         ("4,000", ours.new, limit.new, ""),
         ("100,000", ours.many, limit.many, ", reckoned from 8,000"),
@@ -154,11 +165,11 @@ def _compare(way: str, ours: Rates, peer: str, limit: Rates, target: float) -> I
 def _batch(
     server: PostgresqlServer, night: Night, bodies: Sequence[bytes], later: Sequence[bytes]
 ) -> Iterator[Result]:
-    before = _copied(server, bodies, later)
+    server.create_database("naive_batch")
     with running_api(server.create_database("batch")) as api:
-        rates = Rates(api.send_batches(bodies), api.send_batches(later))
-        limit = before.mean(_copied(server, bodies, later))
-        yield from _compare(f"batches of {BATCH}", rates, "COPY and upsert", limit, 1.0)
+        with closing(Copied(server.dsn("naive_batch"))) as naive:
+            new, known = (beside(api.send_batches, naive.write, some) for some in (bodies, later))
+        yield from _compare(f"batches of {BATCH}", "COPY and upsert", new, known, 1.0)
         api.send_batches(list(night.bodies(first_day=2)))
         early = api.resident_mb
         for day in range(3, NIGHTS):
@@ -168,18 +179,17 @@ def _batch(
         yield Result("ingest, memory after 100,000 events / after 12,000", grown, 1.2, note=note)
 
 
-def _copied(server: PostgresqlServer, new: Sequence[bytes], known: Sequence[bytes]) -> Rates:
-    dsn = server.dsn("naive")
-    return Rates(copy_rate(dsn, new, BATCH), copy_rate(dsn, known, BATCH, anew=False))
-
-
 def _warm(server: PostgresqlServer, night: Night) -> Iterator[Result]:
-    with running_api(server.create_database("warm")) as api:
+    """Two catalogs in turn, one of which has a million events already."""
+    with running_api(server.create_database("few")) as few:
         for day in range(3):
-            api.send_batches(list(night.bodies(first_day=day)))
-        small = max(api.send_batches(list(night.bodies(first_day=day))) for day in (3, 4, 5))
-        _multiply(server.dsn("warm"), 1_000_000)
-        large = max(api.send_batches(list(night.bodies(first_day=day))) for day in (900, 901, 902))
+            few.send_batches(list(night.bodies(first_day=day)))
+        with running_api(server.create_database("many")) as many:
+            for day in range(3):
+                many.send_batches(list(night.bodies(first_day=day)))
+            _multiply(server.dsn("many"), 1_000_000)
+            nights = [body for day in (900, 901, 902) for body in night.bodies(first_day=day)]
+            large, small = beside(many.send_batches, few.send_batches, nights)
     note = f"{large:.0f} against {small:.0f} events/s"
     yield Result("ingest, warm at 1,000,000 stored events / at 12,000", large / small, 0.8,
                  better="higher", note=note)  # fmt: skip
@@ -216,9 +226,9 @@ def _multiply(dsn: str, wanted: int) -> None:
 
 def _sqlite(bodies: Sequence[bytes]) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="floe-bench-") as folder:
-        limit = sqlite_rate(Path(folder) / "naive.db", bodies, 8)
-        with running_api(f"sqlite:///{folder}/catalog.db") as api:
-            rate = api.send(bodies, connections=8)
+        naive = InSqlite(Path(folder) / "naive.db", 8)
+        with closing(naive), running_api(f"sqlite:///{folder}/catalog.db") as api:
+            rate, limit = beside(partial(api.send, connections=8), naive.write, bodies)
     note = f"{rate:.0f} against {limit:.0f} events/s"
     yield Result("ingest, SQLite, 8 connections / sqlite3, 8 events a commit", rate / limit, 0.5,
                  better="higher", note=note)  # fmt: skip

@@ -8,7 +8,6 @@ COPY into staging tables and one upsert for each; on SQLite one commit for some 
 import hashlib
 import json
 import sqlite3
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,41 +98,51 @@ def _create(table: str, shape: Shape, *, key: bool = True) -> str:
     return f"{table} ({columns}{primary})"
 
 
-def insert_rate(dsn: str, bodies: Sequence[bytes], *, anew: bool = True) -> float:
-    """Events a second at one commit an event, with multi-row INSERT; into new tables or the old."""
-    with psycopg.connect(dsn) as connection:
-        if anew:
-            _prepare(connection)
-        started = time.perf_counter()
+class Inserted:
+    """PostgreSQL at one commit an event, by multi-row INSERT, into new tables."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connection = psycopg.connect(dsn)
+        _prepare(self._connection)
+
+    def write(self, bodies: Sequence[bytes]) -> None:
         for body in bodies:
             for table, rows in rows_of([body]).items():
                 if rows:
-                    shape = TABLES[table]
-                    arrays = ", ".join(f"%s::{kind}[]" for kind in shape.columns.values())
-                    source = f"SELECT * FROM unnest({arrays})"
-                    connection.execute(
-                        f"INSERT INTO {table} {source}{_conflict(shape)}".encode(),
-                        [list(column) for column in zip(*rows, strict=True)],
-                        prepare=True,
-                    )
-            connection.commit()
-        return len(bodies) / (time.perf_counter() - started)
+                    self._insert(table, rows)
+            self._connection.commit()
+
+    def _insert(self, table: str, rows: list[tuple[Any, ...]]) -> None:
+        shape = TABLES[table]
+        arrays = ", ".join(f"%s::{kind}[]" for kind in shape.columns.values())
+        source = f"SELECT * FROM unnest({arrays})"
+        self._connection.execute(
+            f"INSERT INTO {table} {source}{_conflict(shape)}".encode(),
+            [list(column) for column in zip(*rows, strict=True)],
+            prepare=True,
+        )
+
+    def close(self) -> None:
+        self._connection.close()
 
 
-def copy_rate(dsn: str, bodies: Sequence[bytes], size: int, *, anew: bool = True) -> float:
-    """Events a second with COPY into staging tables and one upsert for each, a commit a group."""
-    with psycopg.connect(dsn) as connection:
-        if anew:
-            _prepare(connection)
+class Copied:
+    """PostgreSQL by COPY into staging tables and one upsert for each, a commit a call."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connection = psycopg.connect(dsn)
+        _prepare(self._connection)
         for table, shape in TABLES.items():
             stage = _create(f"stage_{table}", shape, key=False)
-            connection.execute(f"CREATE TEMP TABLE {stage}".encode())
-        connection.commit()
-        started = time.perf_counter()
-        for start in range(0, len(bodies), size):
-            _copy(connection, rows_of(bodies[start : start + size]))
-            connection.commit()
-        return len(bodies) / (time.perf_counter() - started)
+            self._connection.execute(f"CREATE TEMP TABLE {stage}".encode())
+        self._connection.commit()
+
+    def write(self, bodies: Sequence[bytes]) -> None:
+        _copy(self._connection, rows_of(bodies))
+        self._connection.commit()
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def _copy(connection: psycopg.Connection[Any], found: Rows) -> None:
@@ -158,23 +167,28 @@ def _prepare(connection: psycopg.Connection[Any]) -> None:
     connection.commit()
 
 
-def sqlite_rate(path: Path, bodies: Sequence[bytes], size: int) -> float:
-    """Events a second in SQLite (WAL, every commit on disk), a commit for some events."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    for table, shape in TABLES.items():
-        connection.execute(f"CREATE TABLE {_create(table, shape)}")
-    for place, index in enumerate(INDEXES):
-        connection.execute(f"CREATE INDEX ix{place} ON {index}")
-    started = time.perf_counter()
-    for start in range(0, len(bodies), size):
-        connection.execute("BEGIN IMMEDIATE")
-        for table, rows in rows_of(bodies[start : start + size]).items():
-            marks = ", ".join("?" * len(TABLES[table].columns))
-            conflict = _conflict(TABLES[table])
-            connection.executemany(f"INSERT INTO {table} VALUES ({marks}){conflict}", rows)
-        connection.execute("COMMIT")
-    rate = len(bodies) / (time.perf_counter() - started)
-    connection.close()
-    return rate
+class InSqlite:
+    """SQLite (WAL, every commit on disk), a commit for some events."""
+
+    def __init__(self, path: Path, events: int) -> None:
+        self._events = events
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        for table, shape in TABLES.items():
+            self._connection.execute(f"CREATE TABLE {_create(table, shape)}")
+        for place, index in enumerate(INDEXES):
+            self._connection.execute(f"CREATE INDEX ix{place} ON {index}")
+
+    def write(self, bodies: Sequence[bytes]) -> None:
+        for start in range(0, len(bodies), self._events):
+            self._connection.execute("BEGIN IMMEDIATE")
+            for table, rows in rows_of(bodies[start : start + self._events]).items():
+                marks = ", ".join("?" * len(TABLES[table].columns))
+                conflict = _conflict(TABLES[table])
+                statement = f"INSERT INTO {table} VALUES ({marks}){conflict}"
+                self._connection.executemany(statement, rows)
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        self._connection.close()

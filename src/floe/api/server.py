@@ -1,7 +1,6 @@
 """Run the API: take the address, serve until told to stop, and leave nothing half-written."""
 
 import errno
-import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from fastapi import FastAPI
 
 from floe.api.gate import is_loopback
 from floe.errors import FloeError
+from floe.events.writer import let_collector_rest
 
 # Whoever waits for an answer gets it, but a client that waits for changes is not waited for.
 GRACEFUL_SECONDS = 5
@@ -98,9 +98,7 @@ def serve(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         backlog=BACKLOG,
     )
-    # All that is loaded will stay: the collector need not look at it again.
-    gc.freeze()
-    gc.enable()
+    let_collector_rest()
     server = _Server(config)
     with listener, _signals_kept(server.tell):
         welcome()

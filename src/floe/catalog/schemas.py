@@ -13,6 +13,9 @@ from floe.catalog.questions import Question
 from floe.catalog.stores import store_of
 from floe.catalog.tables import DatasetSchema, SchemaSighting
 
+# One for all: `json.dumps` would make another each time.
+_written = json.JSONEncoder(sort_keys=True).encode
+
 
 class Column(NamedTuple):
     """One column of a schema."""
@@ -49,7 +52,7 @@ def hash_schema(columns: Sequence[Column]) -> str:
         (column.name, column.type, column.nullable, column.metadata and dict(column.metadata))
         for column in columns
     ]
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_written(values).encode()).hexdigest()
 
 
 def store_schemas(session: Session, schemas: Sequence[Sequence[Column]]) -> list[str]:

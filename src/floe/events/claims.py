@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -39,11 +40,11 @@ RETENTION = timedelta(days=90)
 DATASET_FACETS = ("documentation", "ownership", "tags", "lifecycleStateChange")
 PROCESS_FACETS = ("documentation", "ownership", "tags", "jobType", "sql", "sourceCodeLocation")
 # Facets that have rows or columns of their own; all others stay with the version as they came.
-MAPPED = frozenset(
-    {"schema", "columnLineage", "symlinks", "version", "dataQualityAssertions", *DATASET_FACETS}
-)
+ASSERTIONS = "dataQualityAssertions"
+MAPPED = frozenset({"schema", "columnLineage", "symlinks", "version", ASSERTIONS, *DATASET_FACETS})
 LONGEST_CHECK_NAME, LONGEST_CHECK_KIND = 200, 50
 _FOREIGN_RUNS = uuid.UUID("5f0d5bb4-4c2f-5d0a-9a7e-0c1f6f6f2b31")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DATED = re.compile(r"v?(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
 _decode = msgspec.json.decode
 _no_facets: dict[str, Raw] = {}
@@ -85,6 +86,9 @@ def claims_of(
 
 def run_uuid_of(run_id: str) -> str:
     """Return a run's UUID. Old adapters send ids that are none: the same id gives the same one."""
+    # Nearly all are written as they should be, and to read one takes longer than to look at it.
+    if _UUID.fullmatch(run_id):
+        return run_id
     try:
         return str(uuid.UUID(run_id))
     except ValueError:
@@ -140,27 +144,30 @@ def _dataset_claim(part: DatasetPart, *, reads: bool = False, writes: bool = Fal
     if "symlinks" in facets:
         claim.symlinks = _symlinks(facets["symlinks"])
     claim.facets = _newest_facets(facets, DATASET_FACETS)
-    claim.assertions = tuple(_assertions(facets, part.input_facets, part.output_facets))
+    if any(some and ASSERTIONS in some for some in (facets, part.input_facets, part.output_facets)):
+        claim.assertions = tuple(_assertions(facets, part.input_facets, part.output_facets))
     return claim
 
 
 def _version_claim(part: DatasetPart, facets: Mapping[str, Raw], *, writes: bool) -> VersionClaim:
-    tag = _version_tag(facets.get("version"))
+    tag = _version_tag(facets["version"]) if "version" in facets else None
     claim = VersionClaim(tag, _date(tag))
     if not writes:
         return claim
-    statistics = _object((part.output_facets or _no_facets).get("outputStatistics"))
-    claim.rows = _count(statistics.get("rowCount", _plain(facets.get("rows"))))
-    claim.size = _count(statistics.get("size"))
-    claim.path = _text(_inner(facets.get("path"), "path"), 1000)
     kept = {key: raw for key, raw in facets.items() if key not in MAPPED}
     if part.output_facets:
         kept.update(part.output_facets)
+        statistics = _object(part.output_facets.get("outputStatistics"))
+        claim.rows, claim.size = _count(statistics.get("rowCount")), _count(statistics.get("size"))
+    if claim.rows is None and "rows" in facets:
+        claim.rows = _count(_plain(facets["rows"]))
+    if "path" in facets:
+        claim.path = _text(_inner(facets["path"], "path"), 1000)
     claim.metadata = _json_of(kept) if kept else None
     return claim
 
 
-def _version_tag(raw: Raw | None) -> str | None:
+def _version_tag(raw: Raw) -> str | None:
     """Read the version: OpenLineage's facet, or the bare text of minimal adapters."""
     value = _inner(raw, "datasetVersion")
     return _text(str(value), 300) if isinstance(value, str | int) and value != "" else None
@@ -181,8 +188,8 @@ def _symlinks(raw: Raw) -> tuple[tuple[str, str], ...]:
 
 def _assertions(*groups: Mapping[str, Raw] | None) -> Iterator[AssertionClaim]:
     for facets in groups:
-        if facets and "dataQualityAssertions" in facets:
-            listed = _object(facets["dataQualityAssertions"]).get("assertions")
+        if facets and ASSERTIONS in facets:
+            listed = _object(facets[ASSERTIONS]).get("assertions")
             for one in listed if isinstance(listed, list) else ():
                 if isinstance(one, dict) and isinstance(one.get("assertion"), str):
                     yield _assertion(one)
@@ -201,7 +208,7 @@ def _assertion(given: Mapping[str, Any]) -> AssertionClaim:
 
 
 def _newest_facets(facets: Mapping[str, Raw] | None, wanted: tuple[str, ...]) -> dict[str, str]:
-    if not facets:
+    if not facets or facets.keys().isdisjoint(wanted):
         return {}
     return {key: bytes(facets[key]).decode() for key in wanted if key in facets}
 
@@ -238,10 +245,12 @@ def _bytes(raw: Raw | None) -> bytes | None:
 
 
 def _json_of(facets: Mapping[str, Raw]) -> str:
-    parts = (
-        f"{msgspec.json.encode(key).decode()}:{bytes(raw).decode()}" for key, raw in facets.items()
-    )
-    return "{" + ",".join(parts) + "}"
+    return "{" + ",".join([_key(key) + bytes(raw).decode() for key, raw in facets.items()]) + "}"
+
+
+@lru_cache(maxsize=1000)
+def _key(name: str) -> str:
+    return f"{msgspec.json.encode(name).decode()}:"
 
 
 def _text(value: Any, longest: int) -> str | None:

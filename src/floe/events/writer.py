@@ -33,6 +33,7 @@ from floe.events.ingest import (
 
 LENGTH = struct.Struct("!I")
 MOST_AT_ONCE = 1 << 20
+COLLECTED_AFTER = (20_000, 20, 20)
 # How an error travels: its place in this list, and its reason if it has one.
 ERRORS: tuple[Callable[[str], FloeError], ...] = (
     CatalogUnavailableError,
@@ -73,6 +74,17 @@ def fork_writer(url: str, *others: socket.socket) -> Writer:
     return Writer(pid, ours)
 
 
+def let_collector_rest() -> None:
+    """Go on with a collector that looks seldom, which a start may have put off altogether.
+
+    All that is loaded by now will stay. Events are many small things in no circle: they go as soon
+    as nobody needs them, and to look at them again and again would take a tenth of the time.
+    """
+    gc.freeze()
+    gc.set_threshold(*COLLECTED_AFTER)
+    gc.enable()
+
+
 def frame(content: object) -> bytes:
     """What is sent, with its length before it."""
     packed = _encode(content)
@@ -110,8 +122,7 @@ def _be_writer(url: str, line: socket.socket, others: Sequence[socket.socket]) -
         # Ctrl-C reaches it too, but only the reader knows when nobody waits any more.
         for stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(stop, signal.SIG_IGN)
-        # Whoever forked it may have put the collector off until its own start is over.
-        gc.enable()
+        let_collector_rest()
         _serve(url, line)
         status = 0
     except BaseException:  # noqa: BLE001 - the process ends here, and says why

@@ -35,8 +35,34 @@ def read_object(raw: bytes | str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+class _Field(Struct, gc=False, forbid_unknown_fields=True):
+    name: str
+    type: str | None = None
+    description: str | None = None
+
+
+class _Schema(Struct, gc=False):
+    fields: list[_Field]
+
+
 def read_schema(raw: bytes) -> list[Column]:
     """Read the columns of a schema facet; nested ones stay in their column's metadata."""
+    try:
+        schema = _schema.decode(raw)
+    except (DecodeError, RecursionError, UnicodeDecodeError):
+        # There is more to some column, or something is not as it should be.
+        return _read_schema_one_by_one(raw)
+    return [
+        Column(
+            field.name[:LONGEST_COLUMN],
+            field.type[:LONGEST_TYPE] if field.type else "",
+            metadata={"description": field.description} if field.description else None,
+        )
+        for field in schema.fields
+    ]
+
+
+def _read_schema_one_by_one(raw: bytes) -> list[Column]:
     fields = read_object(raw).get("fields")
     columns = []
     for field in fields if isinstance(fields, list) else ():
@@ -76,6 +102,7 @@ class _ColumnLineage(Struct, gc=False):
     dataset: list[_Source] = []
 
 
+_schema = msgspec.json.Decoder(_Schema)
 _lineage = msgspec.json.Decoder(_ColumnLineage)
 _encoder = msgspec.json.Encoder(order="sorted")
 

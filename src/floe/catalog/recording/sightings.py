@@ -150,13 +150,15 @@ def record_columns(recording: Recording, described: Described) -> None:
 
 
 def _write_columns(recording: Recording, new: dict[Lineage, list[ColumnSource]]) -> None:
-    resolve_datasets(recording, {source[:2] for sources in new.values() for source in sources})
+    names = {source[:2] for sources in new.values() for source in sources}
+    resolve_datasets(recording, names)
+    numbers = {name: recording.dataset_id(*name) for name in names}
     rows = []
     # Sorted, so that two writers of one lineage never wait for each other in a circle.
     for key in sorted(new):
         process_id, target_id, lineage_hash = key
         recording.memory.columns.put(key, True)
         for namespace, name, column, target, kind in new[key]:
-            source_id = recording.dataset_id(namespace, name)
+            source_id = numbers[namespace, name]
             rows.append((target_id, target, source_id, column, process_id, kind, lineage_hash))
     recording.merge(COLUMN_EDGES, rows)

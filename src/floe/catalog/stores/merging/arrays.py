@@ -9,28 +9,33 @@ from typing import Any
 # Dimensions, whether there are NULLs, the type; then the only dimension's length and start.
 ARRAY_HEAD, LENGTH = struct.Struct("!iiIii"), struct.Struct("!i")
 BYTEA = 17
+BETWEEN = "\x1f"
 
 
 def numbers(values: Sequence[int | None]) -> str:
-    """`{1,2,NULL}`."""
-    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+    """`{1, 2, NULL}`."""
+    # As Python writes a list: nothing is faster, and spaces are allowed.
+    return "{" + repr(list(values))[1:-1].replace("None", "NULL") + "}"
 
 
 def texts(values: Sequence[str | None]) -> str:
     """`{"a","b",NULL}`, with quotes and backslashes escaped."""
     if not values:
         return "{}"
-    if None not in values:
-        joined = '","'.join(values)  # type: ignore[arg-type]
-        # Nearly always nothing has to be escaped, and one look at the whole tells.
-        if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
-            return '{"' + joined + '"}'
-    return "{" + ",".join(map(_quoted, values)) + "}"
+    if None in values:
+        return "{" + ",".join(map(_quoted, values)) + "}"
+    # All of them at once, with something between them that none of them has.
+    joined = BETWEEN.join(values)  # type: ignore[arg-type]
+    if joined.count(BETWEEN) != len(values) - 1:
+        return "{" + ",".join(map(_quoted, values)) + "}"
+    return '{"' + _escaped(joined).replace(BETWEEN, '","') + '"}'
 
 
 def moments(values: Sequence[str | None]) -> str:
     """`{2026-09-01T12:00:00+00:00,NULL}`, of times and days that are written out already."""
-    return "{" + ",".join(["NULL" if value is None else value for value in values]) + "}"
+    if None in values:
+        return "{" + ",".join(["NULL" if value is None else value for value in values]) + "}"
+    return "{" + ",".join(values) + "}"  # type: ignore[arg-type]
 
 
 def binaries(values: Sequence[bytes]) -> bytes:
@@ -44,7 +49,11 @@ def binaries(values: Sequence[bytes]) -> bytes:
 def _quoted(value: str | None) -> str:
     if value is None:
         return "NULL"
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'"{_escaped(value)}"'
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
 Writer = Callable[[Sequence[Any]], str | bytes]
