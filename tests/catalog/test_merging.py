@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from floe.catalog.database import Catalog
 from floe.catalog.stores.merging import Lookup, Merge, Row
+from floe.catalog.stores.merging.arrays import numbers, texts
 from floe.catalog.stores.merging.postgresql import PostgresqlMerging
 
 PROCESSES = Merge(
@@ -132,3 +133,26 @@ def test_a_new_table_is_searched_by_its_index_however_few_rows_it_seems_to_have(
         plan = writer.exec_driver_sql("EXPLAIN SELECT 1 FROM process WHERE process_key = 'a'").all()
         assert "Index" in plan[0][0]
         writer.invalidate()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["plain", "two words", ""],
+        ['a "quoted" one', "back\\slash", "comma, {brace}"],
+        ["unit\x1fseparator", 'and "quotes"'],
+        [None, "NULL", 'n"one'],
+        ["grüße", "line\nbreak"],
+    ],
+)
+def test_texts_arrive_as_they_were_given(catalog: Catalog, values: list[str | None]) -> None:
+    with catalog.engine.connect() as connection:
+        answer = connection.exec_driver_sql("SELECT %s::text[]", (texts(values),))
+        assert answer.scalar_one() == values
+
+
+def test_numbers_arrive_as_they_were_given(catalog: Catalog) -> None:
+    values = [1, None, -(2**62)]
+    with catalog.engine.connect() as connection:
+        answer = connection.exec_driver_sql("SELECT %s::bigint[]", (numbers(values),))
+        assert answer.scalar_one() == values

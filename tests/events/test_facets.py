@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from openlineage.client.facet_v2 import parent_run
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 
 from floe import clock
 from floe.catalog.changes import list_changes
@@ -16,7 +16,7 @@ from floe.catalog.datasets import DEPRECATED, create_dataset, find_dataset
 from floe.catalog.processes import find_process
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.runs import get_run
-from floe.catalog.tables import Dataset, DatasetVersion, RunInput
+from floe.catalog.tables import ColumnEdge, Dataset, DatasetVersion, RunInput
 from floe.catalog.versions import list_versions
 from floe.events.ingest import read_claim
 from tests.events.factory import FOREVER, NOON, at, event, read, run_id, written
@@ -207,3 +207,18 @@ def test_column_lineage_with_a_broken_part_keeps_the_rest(catalog: Catalog) -> N
     with catalog.reading() as session:
         found = walk_columns(session, find_dataset(session, "t"), depth=1)
         assert [(link.source.column, link.target.column) for link in found.edges] == [("id", "id")]
+
+
+def test_two_names_of_one_dataset_are_one_source_of_a_column(catalog: Catalog) -> None:
+    source = {"field": "amount", "transformations": []}
+    fields = {
+        "total": {
+            "inputFields": [
+                {"namespace": "a/b", "name": "c", **source},
+                {"namespace": "a", "name": "b/c", **source},
+            ]
+        }
+    }
+    record(catalog, with_facets("t", columnLineage={"fields": fields}))
+    with catalog.reading() as session:
+        assert session.scalar(select(func.count()).select_from(ColumnEdge)) == 1

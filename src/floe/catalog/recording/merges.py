@@ -103,6 +103,9 @@ COLUMN_EDGES = Merge(
     ),
 )  # fmt: skip
 
+# Of a dataset that was made by this transaction: nobody else can have written any.
+FIRST_COLUMN_EDGES = replace(COLUMN_EDGES, key=())
+
 COLUMN_SIGHTINGS = Merge(
     "column_sighting",
     ("process_id", "dataset_id", "lineage_hash", "first_seen", "last_seen"),

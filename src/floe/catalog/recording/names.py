@@ -105,7 +105,8 @@ def _learn_datasets(recording: Recording, asked: _Asked | None) -> None:
             known.put((namespace, name), number)
     made = asked.made.fetchall()
     _learn(recording, by_full_name, made)
-    recording.reworded |= {number for _, number in made}
+    recording.made |= {number for _, number in made}
+    recording.reworded |= recording.made
     # Another writer made some while this one asked.
     late = [full for full, same in by_full_name.items() if same[0] not in known]
     if late:

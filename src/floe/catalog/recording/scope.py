@@ -38,6 +38,8 @@ class Recording:
     # Versions that runs here have read, by dataset and tag.
     versions_read: dict[tuple[int, str], int] = field(default_factory=dict)
     changes: list[Row] = field(default_factory=list)
+    # Datasets that were made here.
+    made: set[int] = field(default_factory=set)
     # Datasets whose words for the search have changed.
     reworded: set[int] = field(default_factory=set)
 

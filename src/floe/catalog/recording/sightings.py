@@ -14,6 +14,7 @@ from floe.catalog.recording.merges import (
     COLUMN_EDGES,
     COLUMN_SIGHTINGS,
     EDGES,
+    FIRST_COLUMN_EDGES,
     SCHEMAS,
     SIGHTINGS,
 )
@@ -153,12 +154,16 @@ def _write_columns(recording: Recording, new: dict[Lineage, list[ColumnSource]])
     names = {source[:2] for sources in new.values() for source in sources}
     resolve_datasets(recording, names)
     numbers = {name: recording.dataset_id(*name) for name in names}
-    rows = []
+    first: list[Row] = []
+    rows: list[Row] = []
     # Sorted, so that two writers of one lineage never wait for each other in a circle.
     for key in sorted(new):
         process_id, target_id, lineage_hash = key
         recording.memory.columns.put(key, True)
+        gathered = first if target_id in recording.made else rows
         for namespace, name, column, target, kind in new[key]:
             source_id = numbers[namespace, name]
-            rows.append((target_id, target, source_id, column, process_id, kind, lineage_hash))
+            gathered.append((target_id, target, source_id, column, process_id, kind, lineage_hash))
+    # Two names of one dataset can make one edge of two.
+    recording.merge(FIRST_COLUMN_EDGES, list(dict.fromkeys(first)))
     recording.merge(COLUMN_EDGES, rows)
