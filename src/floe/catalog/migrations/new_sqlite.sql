@@ -513,6 +513,22 @@ INSERT INTO column_edge (target_dataset_id, target_column, source_dataset_id, so
 
 DROP TABLE column_edge_aside;
 
+DROP INDEX idx_dataset_project;
+
+CREATE INDEX idx_dataset_project ON dataset (project_id) WHERE project_id IS NOT NULL;
+
+DROP INDEX idx_process_project;
+
+CREATE INDEX idx_process_project ON process (project_id) WHERE project_id IS NOT NULL;
+
+DROP INDEX idx_process_run_parent;
+
+CREATE INDEX idx_process_run_parent ON process_run (parent_run_uuid) WHERE parent_run_uuid IS NOT NULL;
+
+DROP INDEX idx_run_input_version;
+
+CREATE INDEX idx_run_input_version ON run_input (dataset_version_id) WHERE dataset_version_id IS NOT NULL;
+
 UPDATE floe_revision SET version_num='0002' WHERE floe_revision.version_num = '0001';
 
 

@@ -22,6 +22,9 @@ EVENTS = Merge(
     returning=("event_hash",),
 )  # fmt: skip
 
+# The same, where nobody asks which of them are new.
+EVENTS_KEPT = replace(EVENTS, returning=())
+
 PROCESSES = Merge(
     "process",
     ("process_key", "name", "trigger_mode", "status", "created_at"),

@@ -10,7 +10,7 @@ from floe.catalog.recording.claims import EventClaim, Seen
 from floe.catalog.recording.days import EventDays
 from floe.catalog.recording.inputs import record_inputs
 from floe.catalog.recording.memory import Memory
-from floe.catalog.recording.merges import EVENTS
+from floe.catalog.recording.merges import EVENTS, EVENTS_KEPT
 from floe.catalog.recording.names import ask_names, learn_names
 from floe.catalog.recording.observed import (
     Shown,
@@ -29,7 +29,7 @@ from floe.catalog.recording.sightings import (
 from floe.catalog.recording.symlinks import link_names
 from floe.catalog.recording.versions import ask_rules, record_versions
 from floe.catalog.stores import Store
-from floe.catalog.stores.merging import Answer, merging_for
+from floe.catalog.stores.merging import Answer, Fetched, merging_for
 
 
 class Recorder:
@@ -109,7 +109,7 @@ def _record_all(recording: Recording) -> Shown:
 
 
 def _record_events(recording: Recording) -> Answer:
-    """Keep the events themselves; the answer has those that are new."""
+    """Keep the events themselves; the answer has those that are new, where anybody asks."""
     rows = [
         (
             recording.day(claim.day),
@@ -125,20 +125,30 @@ def _record_events(recording: Recording) -> Answer:
         )
         for claim in recording.claims
     ]
-    return recording.merge_returning(EVENTS, rows)
+    if any(_is_told_once(claim) for claim in recording.claims):
+        return recording.merge_returning(EVENTS, rows)
+    recording.merge(EVENTS_KEPT, rows)
+    return Fetched([])
+
+
+def _is_told_once(claim: EventClaim) -> bool:
+    """Whether an event leaves behind what the same one must not leave again."""
+    return _has_failed(claim) or any(dataset.assertions for dataset in claim.datasets)
+
+
+def _has_failed(claim: EventClaim) -> bool:
+    run = claim.run
+    return run is not None and not claim.historical and bool(run.seen & Seen.FAILED)
 
 
 def _record_failures(recording: Recording, kept: Answer) -> None:
     """A run that failed is a change that monitors wait for, each event of it once."""
-    failed = [
-        (claim, claim.run)
-        for claim in recording.claims
-        if claim.run is not None and not claim.historical and claim.run.seen & Seen.FAILED
-    ]
+    failed = [claim for claim in recording.claims if _has_failed(claim)]
     # Most groups have none, and so never wait for the answer.
     new = new_hashes(kept) if failed else set()
-    for claim, run in failed:
-        if claim.hash in new:
+    for claim in failed:
+        run = claim.run
+        if run is not None and claim.hash in new:
             recording.change(
                 "RUN_FAILED",
                 process_id=recording.process_id(claim),

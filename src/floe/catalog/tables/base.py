@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from sqlalchemy import Identity, MetaData, String
+from sqlalchemy import Identity, Index, MetaData, String, text
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
 from floe.catalog.types import Identifier, UtcTime
@@ -25,6 +25,15 @@ class Table(DeclarativeBase):
     """
 
     metadata = MetaData(naming_convention=NAMING)
+
+
+def index_of_some(name: str, column: str) -> Index:
+    """An index of the rows that have a value at all, where most have none.
+
+    DB2 has no such index, and holds all rows.
+    """
+    given = text(f"{column} IS NOT NULL")
+    return Index(name, column, sqlite_where=given, postgresql_where=given)
 
 
 # `always` keeps the numbers the database's own: nobody can insert one by hand.

@@ -24,6 +24,7 @@ from floe.catalog.tables.base import (
     SchemaHash,
     Short,
     Table,
+    index_of_some,
 )
 from floe.catalog.types import JsonText, RunUuid, YesNo
 
@@ -74,7 +75,7 @@ class Dataset(Table):
     __table_args__ = (
         Index("idx_dataset_fullname", "full_name", unique=True),
         Index("idx_dataset_name", "name"),
-        Index("idx_dataset_project", "project_id"),
+        index_of_some("idx_dataset_project", "project_id"),
     )
 
 

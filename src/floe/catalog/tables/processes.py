@@ -6,7 +6,16 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from floe.catalog.tables.base import LongName, Moment, Name, Place, RowId, Short, Table
+from floe.catalog.tables.base import (
+    LongName,
+    Moment,
+    Name,
+    Place,
+    RowId,
+    Short,
+    Table,
+    index_of_some,
+)
 from floe.catalog.types import JsonText, RunUuid, YesNo
 
 
@@ -34,7 +43,7 @@ class Process(Table):
     __table_args__ = (
         Index("idx_process_key", "process_key", unique=True),
         Index("idx_process_name", "name"),
-        Index("idx_process_project", "project_id"),
+        index_of_some("idx_process_project", "project_id"),
     )
 
 
@@ -66,7 +75,7 @@ class ProcessRun(Table):
         UniqueConstraint("run_uuid"),
         Index("idx_process_run_process_ts", "process_id", "start_ts"),
         Index("idx_process_run_date", "process_id", "business_date"),
-        Index("idx_process_run_parent", "parent_run_uuid"),
+        index_of_some("idx_process_run_parent", "parent_run_uuid"),
         Index("idx_process_run_created", "created_at"),
     )
 
@@ -85,7 +94,7 @@ class RunInput(Table):
 
     __table_args__ = (
         Index("idx_run_input_dataset", "dataset_id"),
-        Index("idx_run_input_version", "dataset_version_id"),
+        index_of_some("idx_run_input_version", "dataset_version_id"),
     )
 
 

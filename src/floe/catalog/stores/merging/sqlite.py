@@ -1,12 +1,12 @@
 """Merge rows on SQLite: one prepared statement, run for each row."""
 
-import json
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection
 
 from floe.catalog.stores.merging.rules import Answer, Assign, Fetched, Lookup, Merge, Row
@@ -80,7 +80,7 @@ class SqliteMerging:
         return Fetched([(last + place,) for place in range(1, count + 1)])
 
     def find(self, connection: Connection, lookup: Lookup, *values: Collection[Any]) -> Answer:
-        given = [json.dumps(list(some), default=str) for some in values]
+        given = [msgspec.json.encode(list(some)).decode() for some in values]
         answer: Answer = _cursor(connection).execute(_select(lookup), given)
         return answer
 
