@@ -22,6 +22,7 @@ from floe.catalog.recording import (
     index_forgotten,
     index_recorded,
     record_group,
+    tidy_up,
 )
 from floe.errors import FloeError
 from floe.events.claims import RETENTION, claims_of
@@ -114,8 +115,10 @@ class GroupWriter:
         # If it fails, the next start finds what is not indexed.
         try:
             index_recorded(self._catalog, self._recorder)
+            if quiet:
+                tidy_up(self._catalog, self._recorder)
         except FloeError as error:
-            log.warning("Datasets were not indexed for the search: %s", error)
+            log.warning("The search and the store are not up to date yet: %s", error)
 
     def close(self) -> None:
         """Give back what it holds."""

@@ -14,6 +14,7 @@ from floe.catalog.recording.group import (
     index_forgotten,
     index_recorded,
     record_group,
+    tidy_up,
 )
 from floe.catalog.recording.record import Recorder
 from floe.catalog.recording.scope import StaleKnowledgeError
@@ -32,4 +33,5 @@ __all__ = [
     "index_forgotten",
     "index_recorded",
     "record_group",
+    "tidy_up",
 ]

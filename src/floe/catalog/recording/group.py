@@ -85,6 +85,14 @@ def _explain(catalog: Catalog, cause: BaseException) -> FloeError:
     return UnstorableClaimError(reason)
 
 
+def tidy_up(catalog: Catalog, recorder: Recorder) -> None:
+    """Use a quiet moment for what the store has put off while events came in."""
+    try:
+        recorder.tidy()
+    except catalog.engine.dialect.loaded_dbapi.Error as error:
+        raise _explain(catalog, error) from error
+
+
 def index_recorded(catalog: Catalog, recorder: Recorder) -> None:
     """Make what was recorded findable, in transactions of its own."""
     waiting = sorted(recorder.take_reworded())

@@ -42,6 +42,7 @@ class Recorder:
         self.days = EventDays()
         self._reworded: set[int] = set()
         self._connection: Connection | None = None
+        self._untidy = False
 
     def connection(self, engine: Engine) -> Connection:
         """The recorder's own connection: to take one out of the pool costs a group's start."""
@@ -63,12 +64,19 @@ class Recorder:
             self._connection.close()
             self._connection = None
 
+    def tidy(self) -> None:
+        """Use a quiet moment for what the store has put off."""
+        if self._connection is not None and self._untidy:
+            self._merging.tidy(self._connection)
+            self._untidy = False
+
     def record(self, connection: Connection, claims: Sequence[EventClaim], now: datetime) -> None:
         """Write a group of claims. The caller commits, and then says so to the memory.
 
         Where the store can, the commit went out with the last statement, and is there by then.
         """
         by_hash = {claim.hash: claim for claim in claims}
+        self._untidy = True
         link_names(connection, self._store, self.memory, claims)
         recording = Recording(connection, self._merging, self.memory, now, list(by_hash.values()))
         with self._merging.together(connection):

@@ -51,6 +51,9 @@ class PostgresqlMerging:
             connection.exec_driver_sql(f"SET {setting}")
         connection.commit()
 
+    def tidy(self, connection: Connection) -> None:
+        """Nothing to do: the server tidies up by itself."""
+
     def moment(self, value: datetime) -> str:
         return value.isoformat()
 

@@ -117,6 +117,9 @@ class Merging(Protocol):
     def prepare(self, connection: Connection) -> None:
         """Make a new connection one that takes rows, and serves for nothing else."""
 
+    def tidy(self, connection: Connection) -> None:
+        """Do what was put off while rows came in. The connection is in no transaction."""
+
     def moment(self, value: datetime) -> Any:
         """A time as the driver takes it."""
 

@@ -17,6 +17,8 @@ TAKE_POSITIONS = (
 )
 
 
+# 64 MB; in a quiet moment it is copied however short it is.
+MOST_LOGGED_PAGES = 16_384
 LENGTH_OF_MOMENT = len("2026-09-01 06:30:00.000000")
 
 
@@ -24,7 +26,11 @@ class SqliteMerging:
     """Writes rows whose values are as sqlite3 takes them."""
 
     def prepare(self, connection: Connection) -> None:
-        """Nothing to do: every connection is as a writer needs it."""
+        """Let the log grow: to copy it into the file every few groups takes a tenth of the time."""
+        _cursor(connection).execute(f"PRAGMA wal_autocheckpoint = {MOST_LOGGED_PAGES}")
+
+    def tidy(self, connection: Connection) -> None:
+        _cursor(connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def moment(self, value: datetime) -> str:
         """A time as SQLAlchemy stores it, so that both read the same."""
