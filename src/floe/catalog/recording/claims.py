@@ -5,8 +5,9 @@ the earliest start, the latest sighting, the newest facet. So any order gives on
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime
+
+from msgspec import Struct
 
 
 class Seen:
@@ -21,8 +22,7 @@ class Seen:
     COMPLETED = 8
 
 
-@dataclass(slots=True)
-class RunClaim:
+class RunClaim(Struct, array_like=True, gc=False):
     """What an event says of its run."""
 
     run_uuid: str
@@ -35,8 +35,7 @@ class RunClaim:
     facets: str | None
 
 
-@dataclass(slots=True)
-class VersionClaim:
+class VersionClaim(Struct, array_like=True, gc=False):
     """What an event says of a version that a run wrote or read."""
 
     tag: str | None
@@ -47,8 +46,7 @@ class VersionClaim:
     metadata: str | None = None
 
 
-@dataclass(slots=True)
-class AssertionClaim:
+class AssertionClaim(Struct, array_like=True, gc=False):
     """A check that others ran on a dataset, and what it found."""
 
     name: str
@@ -57,8 +55,7 @@ class AssertionClaim:
     warns: bool
 
 
-@dataclass(slots=True)
-class DatasetClaim:
+class DatasetClaim(Struct, array_like=True, gc=False):
     """What an event says of a dataset."""
 
     namespace: str
@@ -70,12 +67,11 @@ class DatasetClaim:
     schema: bytes | None = None
     columns: bytes | None = None
     symlinks: tuple[tuple[str, str], ...] = ()
-    facets: Mapping[str, str] = field(default_factory=dict)
+    facets: Mapping[str, str] = {}
     assertions: tuple[AssertionClaim, ...] = ()
 
 
-@dataclass(slots=True)
-class EventClaim:
+class EventClaim(Struct, array_like=True, gc=False):
     """An event, and all that it claims."""
 
     day: date
@@ -91,5 +87,5 @@ class EventClaim:
     nominal_at: datetime | None = None
     process_key: str | None = None
     run: RunClaim | None = None
-    datasets: list[DatasetClaim] = field(default_factory=list)
-    process_facets: Mapping[str, str] = field(default_factory=dict)
+    datasets: list[DatasetClaim] = []
+    process_facets: Mapping[str, str] = {}
