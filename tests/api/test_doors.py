@@ -99,3 +99,15 @@ def test_those_who_send_at_once_go_to_the_process(catalog: Catalog) -> None:
 
     with_door(catalog, send)
     assert written_here(catalog) == CALM + 1
+
+
+def test_what_is_handed_in_at_one_moment_goes_as_one(catalog: Catalog) -> None:
+    async def send(door: ProcessDoor, process: Process) -> None:
+        writing = [asyncio.create_task(door.write([claim(number)])) for number in range(3)]
+        await process.hear()
+        assert len(process.given) == len(writing)
+        await process.answer()
+        assert await asyncio.gather(*writing) == [{}] * 3
+
+    with_door(catalog, send)
+    assert written_here(catalog) == 0

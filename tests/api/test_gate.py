@@ -1,5 +1,6 @@
 """The gate: tokens that are believed for a moment, and addresses that have to wait."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -14,6 +15,7 @@ from floe.catalog.database import Catalog
 from floe.catalog.principals import (
     DATA_CONSUMER,
     PLATFORM_ADMIN,
+    Identity,
     create_token,
     list_tokens,
     revoke_token,
@@ -50,8 +52,6 @@ def gate(catalog: Catalog, clock: Clock) -> Iterator[TokenGate]:
 
 
 def ask(gate: TokenGate, token: str, address: str = "192.0.2.1") -> str:
-    import asyncio
-
     return asyncio.run(gate.identify(request(token, address))).name
 
 
@@ -75,6 +75,41 @@ def test_a_believed_token_costs_no_query(catalog: Catalog, gate: TokenGate) -> N
     ask(gate, token.text)
     gate._sessions = None  # type: ignore[assignment]
     assert ask(gate, token.text) == "anna"
+
+
+def test_those_who_come_at_once_with_one_token_are_looked_up_once(
+    catalog: Catalog, gate: TokenGate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with catalog.writing() as session:
+        token = create_token(session, "anna", DATA_CONSUMER, actor="test")
+    looked_up: list[str] = []
+    find = gate._find
+
+    def counted(sought: str) -> Identity | None:
+        looked_up.append(sought)
+        return find(sought)
+
+    monkeypatch.setattr(gate, "_find", counted)
+
+    async def come() -> list[Identity]:
+        return await asyncio.gather(*(gate.identify(request(token.text)) for _ in range(5)))
+
+    assert {identity.name for identity in asyncio.run(come())} == {"anna"}
+    assert len(looked_up) == 1
+
+
+def test_one_who_goes_away_takes_the_answer_from_nobody(catalog: Catalog, gate: TokenGate) -> None:
+    with catalog.writing() as session:
+        token = create_token(session, "anna", DATA_CONSUMER, actor="test")
+
+    async def come() -> Identity:
+        first = asyncio.create_task(gate.identify(request(token.text)))
+        second = asyncio.create_task(gate.identify(request(token.text)))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert asyncio.run(come()).name == "anna"
 
 
 def test_a_believed_token_still_expires(

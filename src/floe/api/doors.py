@@ -106,6 +106,7 @@ class ProcessDoor(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[Wrong]] = {}
         self._claims = 0
         self._frames = Frames()
+        self._packed: list[bytes] = []
         self._closing = False
         self._alone, self._here = 0, False
         self._gone = self._loop.create_future()
@@ -135,11 +136,22 @@ class ProcessDoor(asyncio.Protocol):
         self._waiting[ticket] = future
         self._claims += len(claims)
         try:
-            self._transport.write(frame((ticket, claims)))
+            self._send(frame((ticket, claims)))
             return await future
         finally:
             self._claims -= len(claims)
             self._waiting.pop(ticket, None)
+
+    def _send(self, packed: bytes) -> None:
+        """Send with all that others hand in at this moment: the writer makes one group of them."""
+        if not self._packed:
+            self._loop.call_soon(self._flush)
+        self._packed.append(packed)
+
+    def _flush(self) -> None:
+        packed, self._packed = self._packed, []
+        if self._transport is not None:
+            self._transport.write(b"".join(packed))
 
     def _is_calm(self, events: int) -> bool:
         """Tell whether one sender waits for each answer before it goes on."""
@@ -156,6 +168,7 @@ class ProcessDoor(asyncio.Protocol):
 
     async def close(self) -> None:
         self._closing = True
+        self._flush()
         if self._transport is not None:
             self._transport.write_eof()
         await self._gone

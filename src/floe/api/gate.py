@@ -4,6 +4,7 @@ A token that was found good is believed for a few seconds, so that a busy job ho
 and a revoked token dies soon all the same.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -71,6 +72,7 @@ class TokenGate:
         self._sessions = sessions
         self._monotonic = monotonic
         self._believed: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
+        self._asked: dict[str, asyncio.Future[Identity | None]] = {}
         self._failures = Failures(monotonic)
 
     async def identify(self, request: Request) -> Identity:
@@ -95,7 +97,7 @@ class TokenGate:
     async def _look_up(self, token_hash: str, address: str) -> Identity:
         self._failures.check(address)
         self._believed.pop(token_hash, None)
-        identity = await run_in_threadpool(self._find, token_hash)
+        identity = await self._ask(token_hash)
         if identity is None:
             self._failures.note(address)
             raise UnauthorizedError(token_given=True)
@@ -103,6 +105,16 @@ class TokenGate:
         if len(self._believed) > MOST_BELIEVED:
             self._believed.popitem(last=False)
         return identity
+
+    async def _ask(self, token_hash: str) -> Identity | None:
+        """Ask the catalog once for all who come with one token at the same time."""
+        asked = self._asked.get(token_hash)
+        if asked is None:
+            asked = asyncio.ensure_future(run_in_threadpool(self._find, token_hash))
+            self._asked[token_hash] = asked
+            asked.add_done_callback(lambda _: self._asked.pop(token_hash, None))
+        # One who goes away must not take the answer from the others.
+        return await asyncio.shield(asked)
 
     def _find(self, token_hash: str) -> Identity | None:
         now = clock.now()
