@@ -41,7 +41,7 @@ def test_check_fails_until_the_catalog_is_upgraded(url: str) -> None:
 def test_ddl_prints_sql_that_is_not_wrapped(dialect: str) -> None:
     written = floe_catalog("ddl", "--dialect", dialect)
     assert "CREATE VIEW dataset_version_schema (schema_id, dataset_version_id," in written
-    assert f"VALUES ('{HEAD}')" in written
+    assert f"SET version_num='{HEAD}'" in written
 
 
 def test_ddl_refuses_a_dialect_it_does_not_know() -> None:

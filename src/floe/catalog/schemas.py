@@ -4,8 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
@@ -17,7 +18,7 @@ from floe.catalog.tables import DatasetSchema, SchemaSighting
 _written = json.JSONEncoder(sort_keys=True).encode
 
 
-class Column(NamedTuple):
+class Column(Struct, frozen=True):
     """One column of a schema."""
 
     name: str
