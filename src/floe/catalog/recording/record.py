@@ -47,9 +47,9 @@ class Recorder:
     def connection(self, engine: Engine) -> Connection:
         """The recorder's own connection: to take one out of the pool costs a group's start."""
         if self._connection is None:
-            connection = engine.connect().execution_options(floe_writing=True)
-            self._merging.prepare(connection)
-            self._connection = connection
+            self._connection = engine.connect().execution_options(floe_writing=True)
+            # If this fails, whoever asked starts anew, and the connection is left then.
+            self._merging.prepare(self._connection)
         return self._connection
 
     def start_anew(self) -> None:
