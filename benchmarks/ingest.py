@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import psycopg
+from rich.console import Console
+from rich.progress import track
 
 from benchmarks.events import Night
 from benchmarks.naive import Copied, Inserted, InSqlite
@@ -21,9 +22,13 @@ from tools.postgresql import PostgresqlServer
 from tools.running_api import RunningApi
 
 BATCH = 500
+# So many events go one way before it is the next one's turn.
+PORTION, LARGE_PORTION = 500, 2_000
 SETTLE_SECONDS = 0.7
+# A night has 4,000 events.
 NIGHTS = 25
-"""So many nights of 4,000 events are 100,000."""
+SHOWN, FEW = (4_000, 100_000), 12_000
+PROGRESS = Console(stderr=True)
 
 
 class Load:
@@ -89,94 +94,90 @@ def running_api(url: str) -> Iterator[Load]:
             api.stop()
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Events a second: of a night in which everything is new, and of one like the night before."""
-
-    new: float
-    known: float
-
-    @property
-    def many(self) -> float:
-        """Of 100,000 events, reckoned: one new night, and those after it that are like it."""
-        return NIGHTS / (1 / self.new + (NIGHTS - 1) / self.known)
-
-
 Write = Callable[[Sequence[bytes]], None]
 
 
-def beside(ours: Write, theirs: Write, bodies: Sequence[bytes]) -> tuple[float, float]:
-    """Write the same events both ways, some hundred in turn; return events a second of each.
+def in_turn(bodies: Sequence[bytes], *ways: Write, portion: int = PORTION) -> list[float]:
+    """Write the same events each way, some hundred in turn; return the seconds that each took.
 
-    So a machine that is slow for a while is slow for both. In between there is time for what one
-    has put off, such as the search, so that it does not slow the other down.
+    So a machine that is slow for a while is slow for all. In between there is time for what one
+    has put off, such as the search, so that it does not slow the next one down.
     """
-    spent = [0.0, 0.0]
-    for place, start in enumerate(range(0, len(bodies), BATCH)):
-        some = bodies[start : start + BATCH]
-        for turn in (0, 1) if place % 2 else (1, 0):
+    spent = [0.0] * len(ways)
+    for place, start in enumerate(range(0, len(bodies), portion)):
+        some = bodies[start : start + portion]
+        for turn in range(len(ways)) if place % 2 else reversed(range(len(ways))):
             started = time.perf_counter()
-            (ours, theirs)[turn](some)
+            ways[turn](some)
             spent[turn] += time.perf_counter() - started
             time.sleep(SETTLE_SECONDS)
-    return len(bodies) / spent[0], len(bodies) / spent[1]
+    return spent
+
+
+def night_after_night(night: Night, *ways: Write) -> Iterator[tuple[int, list[float]]]:
+    """After each night: how many events have been written, and the rate of each way so far."""
+    total = [0.0] * len(ways)
+    for day in track(range(NIGHTS), "nights", console=PROGRESS, transient=True):
+        bodies = list(night.bodies(first_day=day))
+        # The first night, in which all is new, is a figure of its own.
+        spent = in_turn(bodies, *ways, portion=LARGE_PORTION if day else PORTION)
+        total = [before + more for before, more in zip(total, spent, strict=True)]
+        events = (day + 1) * len(bodies)
+        yield events, [events / seconds for seconds in total]
 
 
 def run() -> Iterator[Result]:
     """Every ratio against a limit that was taken right beside it."""
     night = Night()
-    bodies, later = list(night.bodies()), list(night.bodies(first_day=1))
     with PostgresqlServer() as server:
-        yield from _single(server, bodies, later)
-        yield from _batch(server, night, bodies, later)
+        yield from _single(server, night)
+        yield from _batch(server, night)
         yield from _warm(server, night)
-    yield from _sqlite(bodies)
+    yield from _sqlite(list(night.bodies()))
 
 
-def _single(
-    server: PostgresqlServer, bodies: Sequence[bytes], later: Sequence[bytes]
-) -> Iterator[Result]:
-    for connections, way, target in ((1, "1 connection", 1.5), (8, "8 connections", 3.0)):
-        server.create_database(f"naive_{connections}")
-        naive = Inserted(server.dsn(f"naive_{connections}"))
-        with closing(naive), running_api(server.create_database(f"ours_{connections}")) as api:
-            send = partial(api.send, connections=connections)
-            new, known = (beside(send, naive.write, some) for some in (bodies, later))
-        yield from _compare(way, "PostgreSQL, a commit an event", new, known, target)
-
-
-def _compare(
-    way: str, peer: str, new: tuple[float, float], known: tuple[float, float], target: float
-) -> Iterator[Result]:
-    ours, limit = (Rates(*rates) for rates in zip(new, known, strict=True))
-    for events, mine, theirs, how in (
-        ("4,000", ours.new, limit.new, ""),
-        ("100,000", ours.many, limit.many, ", reckoned from 8,000"),
+def _single(server: PostgresqlServer, night: Night) -> Iterator[Result]:
+    server.create_database("naive")
+    with (
+        closing(Inserted(server.dsn("naive"))) as naive,
+        running_api(server.create_database("one")) as one,
+        running_api(server.create_database("eight")) as eight,
     ):
-        yield Result(
-            f"ingest of {events} events, {way} / {peer}",
-            mine / theirs,
-            target,
-            better="higher",
-            note=f"{mine:.0f} against {theirs:.0f} events/s{how}",
-        )
+        ways = one.send, partial(eight.send, connections=8), naive.write
+        peer = "PostgreSQL, a commit an event"
+        for events, (alone, together, limit) in night_after_night(night, *ways):
+            if events in SHOWN:
+                yield _line(events, "1 connection", peer, alone, limit, 1.5)
+                yield _line(events, "8 connections", peer, together, limit, 3.0)
 
 
-def _batch(
-    server: PostgresqlServer, night: Night, bodies: Sequence[bytes], later: Sequence[bytes]
-) -> Iterator[Result]:
+def _batch(server: PostgresqlServer, night: Night) -> Iterator[Result]:
     server.create_database("naive_batch")
-    with running_api(server.create_database("batch")) as api:
-        with closing(Copied(server.dsn("naive_batch"))) as naive:
-            new, known = (beside(api.send_batches, naive.write, some) for some in (bodies, later))
-        yield from _compare(f"batches of {BATCH}", "COPY and upsert", new, known, 1.0)
-        api.send_batches(list(night.bodies(first_day=2)))
-        early = api.resident_mb
-        for day in range(3, NIGHTS):
-            api.send_batches(list(night.bodies(first_day=day)))
+    early = 0.0
+    with (
+        closing(Copied(server.dsn("naive_batch"), BATCH)) as naive,
+        running_api(server.create_database("batch")) as api,
+    ):
+        ways = api.send_batches, naive.write
+        for events, (ours, limit) in night_after_night(night, *ways):
+            if events in SHOWN:
+                way = f"batches of {BATCH}"
+                yield _line(events, way, "COPY and upsert", ours, limit, 1.0)
+            if events == FEW:
+                early = api.resident_mb
         grown = api.resident_mb / early
-        note = f"{api.resident_mb:.0f} MB after 100,000 events, {early:.0f} MB after 12,000"
-        yield Result("ingest, memory after 100,000 events / after 12,000", grown, 1.2, note=note)
+        note = f"{api.resident_mb:.0f} MB after {events:,} events, {early:.0f} MB after {FEW:,}"
+    yield Result("ingest, memory after 100,000 events / after 12,000", grown, 1.2, note=note)
+
+
+def _line(events: int, way: str, peer: str, ours: float, limit: float, target: float) -> Result:
+    return Result(
+        f"ingest of {events:,} events, {way} / {peer}",
+        ours / limit,
+        target,
+        better="higher",
+        note=f"{ours:.0f} against {limit:.0f} events/s",
+    )
 
 
 def _warm(server: PostgresqlServer, night: Night) -> Iterator[Result]:
@@ -189,9 +190,10 @@ def _warm(server: PostgresqlServer, night: Night) -> Iterator[Result]:
                 many.send_batches(list(night.bodies(first_day=day)))
             _multiply(server.dsn("many"), 1_000_000)
             nights = [body for day in (900, 901, 902) for body in night.bodies(first_day=day)]
-            large, small = beside(many.send_batches, few.send_batches, nights)
-    note = f"{large:.0f} against {small:.0f} events/s"
-    yield Result("ingest, warm at 1,000,000 stored events / at 12,000", large / small, 0.8,
+            large, small = in_turn(nights, many.send_batches, few.send_batches)
+    rates = [len(nights) / seconds for seconds in (large, small)]
+    note = f"{rates[0]:.0f} against {rates[1]:.0f} events/s"
+    yield Result("ingest, warm at 1,000,000 stored events / at 12,000", small / large, 0.8,
                  better="higher", note=note)  # fmt: skip
 
 
@@ -228,7 +230,8 @@ def _sqlite(bodies: Sequence[bytes]) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="floe-bench-") as folder:
         naive = InSqlite(Path(folder) / "naive.db", 8)
         with closing(naive), running_api(f"sqlite:///{folder}/catalog.db") as api:
-            rate, limit = beside(partial(api.send, connections=8), naive.write, bodies)
-    note = f"{rate:.0f} against {limit:.0f} events/s"
-    yield Result("ingest, SQLite, 8 connections / sqlite3, 8 events a commit", rate / limit, 0.5,
+            ours, limit = in_turn(bodies, partial(api.send, connections=8), naive.write)
+    rates = [len(bodies) / seconds for seconds in (ours, limit)]
+    note = f"{rates[0]:.0f} against {rates[1]:.0f} events/s"
+    yield Result("ingest, SQLite, 8 connections / sqlite3, 8 events a commit", limit / ours, 0.5,
                  better="higher", note=note)  # fmt: skip

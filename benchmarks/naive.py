@@ -127,9 +127,10 @@ class Inserted:
 
 
 class Copied:
-    """PostgreSQL by COPY into staging tables and one upsert for each, a commit a call."""
+    """PostgreSQL by COPY into staging tables and one upsert for each, a commit for some events."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, events: int) -> None:
+        self._events = events
         self._connection = psycopg.connect(dsn)
         _prepare(self._connection)
         for table, shape in TABLES.items():
@@ -138,8 +139,9 @@ class Copied:
         self._connection.commit()
 
     def write(self, bodies: Sequence[bytes]) -> None:
-        _copy(self._connection, rows_of(bodies))
-        self._connection.commit()
+        for start in range(0, len(bodies), self._events):
+            _copy(self._connection, rows_of(bodies[start : start + self._events]))
+            self._connection.commit()
 
     def close(self) -> None:
         self._connection.close()

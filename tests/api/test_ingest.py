@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -218,6 +219,35 @@ def test_a_batch_of_too_many_events_is_refused(
     answer = admin.post(BATCH, json=[event()] * 3)
     assert answer.status_code == 413
     assert "2 events" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b"[" + b"0," * 8_000_000 + b"0]"),
+        ("application/x-ndjson", b"0\n" * 8_000_000),
+    ],
+)
+def test_a_batch_of_millions_is_refused_before_memory_grows(
+    admin: TestClient, kind: str, body: bytes
+) -> None:
+    tracemalloc.start()
+    answer = admin.post(BATCH, content=body, headers={"Content-Type": kind})
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert answer.status_code == 413
+    assert most < 4 * len(body)
+
+
+def test_text_that_is_none_spoils_its_own_event_only(admin: TestClient) -> None:
+    odd = json.dumps(event(LOAD)).encode().replace(b'"producer": "', b'"producer": "\xff')
+    assert b"\xff" in odd
+    alone = admin.post(LINEAGE, content=odd, headers={"Content-Type": "application/json"})
+    assert (alone.status_code, alone.json()["title"]) == (400, "Bad Request")
+    body = b"[" + odd + b"," + json.dumps(event()).encode() + b"]"
+    answer = admin.post(BATCH, content=body, headers={"Content-Type": "application/json"}).json()
+    assert [one["index"] for one in answer["failed_events"]] == [0]
+    assert count(admin, "events") == 1
 
 
 def test_a_large_batch_is_committed_in_several_groups(

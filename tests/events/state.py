@@ -1,6 +1,8 @@
 """What a catalog holds, without what depends on the order of arrival: numbers and the clock."""
 
+from datetime import UTC, date, datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -9,6 +11,7 @@ from floe.catalog.database import Catalog
 # Each question names rows by what they mean, so that surrogate numbers do not show.
 QUESTIONS = {
     "events": "SELECT event_day, event_hash, event_type, run_uuid, process_key FROM run_event",
+    "history": "SELECT event_hash, historical FROM run_event",
     "processes": "SELECT process_key, name, technology, team, status FROM process",
     "datasets": "SELECT full_name, description, owner_team, status FROM dataset",
     "runs": (
@@ -58,9 +61,17 @@ QUESTIONS = {
 
 
 def state_of(catalog: Catalog) -> dict[str, list[Any]]:
-    """Everything that events made, as sorted rows."""
+    """Everything that events made, as sorted rows that are the same on every store."""
     with catalog.reading() as session:
         return {
-            name: sorted((tuple(row) for row in session.execute(text(query))), key=repr)
+            name: sorted(
+                (tuple(map(_plain, row)) for row in session.execute(text(query))), key=repr
+            )
             for name, query in QUESTIONS.items()
         }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return str(value) if isinstance(value, date | UUID) else value

@@ -99,9 +99,15 @@ def test_every_reason_is_listed_by_its_place() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ({}, "$: has neither a run and a job, nor a job, nor a dataset"),
+        (
+            {"eventTime": "2026-09-01T12:00:00Z"},
+            "$: has neither a run and a job, nor a job, nor a dataset",
+        ),
+        (
+            {"run": {"runId": "x"}, "eventTime": "2026-09-01T12:00:00Z"},
+            "$.job: is missing: an event of a run names its job",
+        ),
         ([], "$: must be an object, not a list"),
-        ({"run": {"runId": "x"}}, "$.job: is missing: an event of a run names its job"),
         ({"job": {"namespace": "a", "name": "b"}}, "$.eventTime: is missing"),
         (
             {"job": {"namespace": "a", "name": "b"}, "eventTime": "1815-06-18T12:00:00Z"},
@@ -111,6 +117,33 @@ def test_every_reason_is_listed_by_its_place() -> None:
 )
 def test_what_is_no_event_says_why(body: Any, reason: str) -> None:
     assert reasons(body) == [reason]
+
+
+def test_what_is_missing_and_what_is_wrong_are_told_together() -> None:
+    assert reasons({"eventType": "BAD", "run": {"runId": 3}}) == [
+        "$.eventType: must be one of START, RUNNING, COMPLETE, ABORT, FAIL, OTHER",
+        "$.job: is missing: an event of a run names its job",
+        "$.eventTime: is missing",
+        "$.run.runId: must be text, not a number",
+    ]
+
+
+def test_a_character_that_databases_do_not_keep_is_refused_wherever_it_stands() -> None:
+    sent = {
+        "eventTime": "2026-09-01T12:00:00Z",
+        "job": {"namespace": "a", "name": "b\0", "facets": {"x": ["C:\\u0000", {"k\0": "\\\0"}]}},
+    }
+    nothing_kept = "U+0000, which databases do not keep"
+    assert reasons(sent) == [
+        f"$.job.name: has {nothing_kept}",
+        f"$.job.facets.x[1]: has a key with {nothing_kept}",
+        f"$.job.facets.x[1].k\0: has {nothing_kept}",
+    ]
+
+
+def test_a_backslash_before_u0000_is_just_text() -> None:
+    sent = {"eventTime": "2026-09-01T12:00:00Z", "job": {"namespace": "a", "name": "C:\\u0000"}}
+    assert read_event(json.dumps(sent).encode()).job is not None
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"\xff\xfe", b'{"a": }'])
@@ -180,6 +213,25 @@ NAMES = [
     "outputStatistics",
     "floe",
 ]
+FULL_EVENT = event(
+    "COMPLETE",
+    at(0),
+    inputs=[read("market.fx", columns=["ccy"], version="v3")],
+    outputs=[
+        written(
+            "credit.exposure",
+            columns=["client"],
+            rows=6,
+            version="2026-09-01",
+            from_columns={"client": ("market.fx", "ccy")},
+            description="what clients owe",
+            owner="team:risk",
+            symlink=("file", "/lake/exposure"),
+        )
+    ],
+    nominal=at(0),
+    facets={"floe": {"businessDate": "2026-09-01"}},
+)
 odd_events = st.recursive(
     json_values
     | st.sampled_from(["COMPLETE", "2026-09-01T12:00:00Z", "9999-12-31T23:59:59-14:00"]),
@@ -194,6 +246,13 @@ odd_events = st.recursive(
 def test_no_json_whatever_crashes_the_reader(value: Any) -> None:
     with suppress(BadEventError):
         read_claim(json.dumps(value).encode())
+
+
+@given(st.binary(max_size=8), st.data())
+def test_no_bytes_within_an_event_crash_the_reader(odd: bytes, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(FULL_EVENT)))
+    with suppress(BadEventError):
+        read_claim(FULL_EVENT[:place] + odd + FULL_EVENT[place:])
 
 
 @given(st.binary(max_size=200))

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -76,21 +77,28 @@ DAY = [
 ]
 
 
+class Imported(bytes):
+    """An event that comes as history."""
+
+
 def record(catalog: Catalog, bodies: Sequence[bytes], sizes: Sequence[int]) -> None:
     """Record events in groups of these sizes, the last size again and again."""
     recorder, start, sizes = Recorder(catalog.store), 0, list(sizes)
     while start < len(bodies):
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
-        claims = [read_claim(body) for body in bodies[start : start + size]]
+        claims = [
+            read_claim(body, historical=isinstance(body, Imported))
+            for body in bodies[start : start + size]
+        ]
         assert record_group(catalog, recorder, claims, clock.now()) == {}
         start += size
     recorder.close()
 
 
-def test_any_order_and_repetition_gives_the_state_of_the_right_order(catalog: Catalog) -> None:
-    record(catalog, DAY, [1])
-    wanted = state_of(catalog)
-    shuffled = DAY * 2
+def test_any_order_and_repetition_gives_the_state_of_the_right_order(
+    catalog: Catalog, wanted: object
+) -> None:
+    shuffled = [*DAY, *map(Imported, DAY)]
     random.Random(7).shuffle(shuffled)
     record(catalog, shuffled, [3])
     assert state_of(catalog) == wanted
@@ -117,18 +125,21 @@ def fresh(template: Path, folder: Path) -> Catalog:
 @given(
     order=st.permutations(range(len(DAY))),
     again=st.lists(st.integers(0, len(DAY) - 1), max_size=6),
+    imported=st.lists(st.integers(0, len(DAY) - 1), max_size=6),
     sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6),
 )
 def test_the_state_never_depends_on_order_repetition_or_grouping(
     order: list[int],
     again: list[int],
+    imported: list[int],
     sizes: list[int],
     wanted: object,
     sqlite_template: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     catalog = fresh(sqlite_template, tmp_path_factory.mktemp("shuffled"))
-    record(catalog, [DAY[place] for place in (*order, *again)], sizes)
+    history = [Imported(DAY[place]) for place in imported]
+    record(catalog, [*history, *(DAY[place] for place in (*order, *again))], sizes)
     assert state_of(catalog) == wanted
     catalog.close()
 
@@ -160,3 +171,25 @@ def test_two_names_of_a_dataset_become_one(catalog: Catalog, order: list[int]) -
         assert (writers, readers) == (["spark"], ["report"])
         states = sorted(one.state for one in list_versions(session, by_path.dataset_id))
         assert states == ["READY", "SUPERSEDED"]
+
+
+@pytest.mark.parametrize("dated", [at(0), at(24 * 60)], ids=["same date", "another date"])
+def test_a_producers_tag_that_looks_like_one_of_floes_is_stepped_over(
+    catalog: Catalog, dated: datetime
+) -> None:
+    made = [
+        event(
+            "COMPLETE",
+            at(0),
+            "theirs",
+            outputs=[written("t", version="2026-09-01.2")],
+            facets={"floe": {"businessDate": dated.date().isoformat()}},
+        ),
+        *(event("COMPLETE", at(n), f"run {n}", outputs=[written("t")]) for n in (1, 2, 3)),
+    ]
+    record(catalog, made, [1, 1, 2])
+    with catalog.reading() as session:
+        versions = list_versions(session, find_dataset(session, "t").dataset_id)
+        tags = {one.version_tag for one in versions}
+    assert len(tags) == len(made)
+    assert "2026-09-01.2" in tags

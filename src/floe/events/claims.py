@@ -22,8 +22,9 @@ from floe.catalog.recording import (
     Seen,
     VersionClaim,
 )
-from floe.events.openlineage import FIRST_YEAR, LAST_YEAR, DatasetPart, Event, moment_of
+from floe.events.openlineage import DatasetPart, Event, moment_of
 from floe.events.payload import compress
+from floe.events.reasons import FIRST_YEAR, LAST_YEAR
 
 SEEN = {
     "START": Seen.STARTED,

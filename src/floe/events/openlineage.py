@@ -4,22 +4,31 @@ The shape is decoded at once, facets stay raw: most of them are known by their b
 need not be read again.
 """
 
+import re
 from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import DecodeError, Meta, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder
 
-from floe.events.errors import InvalidEventError, MalformedEventError, Reason
-from floe.events.reasons import LONGEST, MOST_DATASETS, list_reasons
+from floe.events.errors import BadEventError, InvalidEventError, MalformedEventError, Reason
+from floe.events.reasons import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    LONGEST,
+    MOST_DATASETS,
+    NULL_CHARACTER,
+    list_reasons,
+)
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER"]
 Namespace = Annotated[str, Meta(min_length=1, max_length=LONGEST["namespace"])]
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST["name"])]
 RunId = Annotated[str, Meta(min_length=1, max_length=LONGEST["runId"])]
 Facets = dict[str, Raw] | None
-# Outside of these a time is a mistake, and would fill partitions that nobody drops.
-FIRST_YEAR, LAST_YEAR = 1970, 2200
+NULL = rb"\u0000"
+# A backslash that is escaped itself begins nothing.
+ESCAPED_NULL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class DatasetPart(Struct, gc=False):
@@ -66,36 +75,47 @@ _decoder = Decoder(Event)
 
 def read_event(body: bytes) -> Event:
     """Read an event, or say everything that is wrong with it."""
+    _check_text(body)
     try:
-        event = _decode(body)
+        event = _decoder.decode(body)
+    except ValidationError as error:
+        raise _invalid(body, str(error)) from error
     except (DecodeError, UnicodeDecodeError) as error:
         raise MalformedEventError(str(error).rstrip(".")) from error
     except RecursionError as error:
         raise InvalidEventError([Reason("$", "is nested too deeply")]) from error
-    if problem := _shape_problem(event):
-        raise InvalidEventError([problem])
+    if not _is_whole(event):
+        raise _invalid(body, "is not an event")
     return event
 
 
-def _decode(body: bytes) -> Event:
+def _check_text(body: bytes) -> None:
+    """Facets stay raw: nobody else would see that their text is none, or no store's to keep."""
     try:
-        return _decoder.decode(body)
-    except ValidationError as error:
-        raise InvalidEventError(list_reasons(body)) from error
+        if not body.isascii():
+            body.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedEventError(str(error)) from error
+    if NULL in body and ESCAPED_NULL.search(body):
+        raise _invalid(body, f"has {NULL_CHARACTER}")
 
 
-def _shape_problem(event: Event) -> Reason | None:
+def _invalid(body: bytes, summary: str) -> BadEventError:
+    try:
+        reasons = list_reasons(body)
+    except (DecodeError, UnicodeDecodeError) as error:
+        return MalformedEventError(str(error).rstrip("."))
+    except RecursionError:
+        return InvalidEventError([Reason("$", "is nested too deeply")])
+    return InvalidEventError(reasons or [Reason("$", summary)])
+
+
+def _is_whole(event: Event) -> bool:
     """An event is of a run with its job, of a job, or of a dataset; and it has a time."""
-    if event.run is not None and event.job is None:
-        return Reason("$.job", "is missing: an event of a run names its job")
-    if event.run is None and event.job is None and event.dataset is None:
-        return Reason("$", "has neither a run and a job, nor a job, nor a dataset")
+    if event.job is None and (event.run is not None or event.dataset is None):
+        return False
     moment = moment_of(event)
-    if moment is None:
-        return Reason("$.eventTime", "is missing")
-    if not FIRST_YEAR <= moment.year < LAST_YEAR:
-        return Reason("$.eventTime", f"must lie between {FIRST_YEAR} and {LAST_YEAR}")
-    return None
+    return moment is not None and FIRST_YEAR <= moment.year < LAST_YEAR
 
 
 def moment_of(event: Event) -> datetime | None:

@@ -2,19 +2,15 @@
 
 from floe.catalog.checks import FAIL, PASS, REJECT, WARN
 from floe.catalog.recording.claims import AssertionClaim, DatasetClaim
+from floe.catalog.recording.kept import Kept
 from floe.catalog.recording.merges import CHECK_RESULTS, CHECKS
 from floe.catalog.recording.scope import Recording
-from floe.catalog.stores.merging import Answer, Lookup
+from floe.catalog.stores.merging import Lookup
 
 CHECK_NUMBERS = Lookup("quality_check_def", ("dataset_id", "name", "qdef_id"), by=("dataset_id",))
 
 
-def new_hashes(kept: Answer) -> set[str]:
-    """The events that were not there before."""
-    return {event_hash for (event_hash,) in kept.fetchall()}
-
-
-def record_assertions(recording: Recording, kept: Answer) -> None:
+def record_assertions(recording: Recording, kept: Kept) -> None:
     """Write the verdicts of events that are new; those of a repeated event are there already."""
     claimed = [
         (recording.dataset_id(dataset.namespace, dataset.name), dataset, assertion, claim)
@@ -22,8 +18,7 @@ def record_assertions(recording: Recording, kept: Answer) -> None:
         for dataset in claim.datasets
         for assertion in dataset.assertions
     ]
-    new = new_hashes(kept) if claimed else set()
-    found = [one for one in claimed if one[3].hash in new]
+    found = [one for one in claimed if kept.is_new(one[3])]
     if not found:
         return
     checks = {(number, one.name): one for number, _, one, _ in found}

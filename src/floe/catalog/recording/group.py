@@ -12,10 +12,11 @@ from floe.catalog.recording.scope import StaleKnowledgeError
 from floe.catalog.search.documents import index_datasets, list_unindexed
 from floe.errors import FloeError
 
-TRIES = 5
+# After so many tries it is no other writer that is in the way.
+TRIES, CAREFUL = 5, 2
 INDEXED_AT_ONCE = 500
-# PostgreSQL: serialization failure, deadlock, a key that another writer was faster to write.
-PASSING = frozenset({"40001", "40P01", "23505", "23503"})
+# PostgreSQL: serialization failure, deadlock.
+PASSING = frozenset({"40001", "40P01"})
 
 
 class CatalogUnavailableError(FloeError):
@@ -58,6 +59,7 @@ def _commit(
 ) -> None:
     driver_error = catalog.engine.dialect.loaded_dbapi.Error
     for attempt in range(TRIES):
+        recorder.careful = attempt >= CAREFUL
         try:
             recorder.days.prepare(catalog, {claim.day for claim in claims}, now.date())
             connection = recorder.connection(catalog.engine)
@@ -68,12 +70,18 @@ def _commit(
         except (DBAPIError, driver_error, ValueError) as error:
             recorder.start_anew()
             cause = getattr(error, "orig", None) or error
-            if getattr(cause, "sqlstate", None) not in PASSING or attempt == TRIES - 1:
+            if not _may_pass(catalog, cause) or attempt == TRIES - 1:
                 raise _explain(catalog, cause) from error
         else:
             recorder.memory.commit()
             return
     raise CatalogUnavailableError("other writers were faster each time.")
+
+
+def _may_pass(catalog: Catalog, cause: BaseException) -> bool:
+    """Whether another try may do: another writer was in the way, or more has to be looked at."""
+    is_taken = isinstance(cause, catalog.engine.dialect.loaded_dbapi.IntegrityError)
+    return is_taken or getattr(cause, "sqlstate", None) in PASSING
 
 
 def _explain(catalog: Catalog, cause: BaseException) -> FloeError:

@@ -19,7 +19,10 @@ EVENTS = Merge(
         "payload_json", "payload_codec", "historical", "received_at",
     ),
     key=("event_day", "event_hash"),
-    returning=("event_hash",),
+    # What was history becomes news when it comes as such, and never the other way.
+    update=(earliest("historical"),),
+    when="{new}.historical < {old}.historical",
+    returning=("event_hash", "received_at"),
 )  # fmt: skip
 
 # The same, where nobody asks which of them are new.

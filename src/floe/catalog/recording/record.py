@@ -5,10 +5,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
-from floe.catalog.recording.assertions import new_hashes, record_assertions
+from floe.catalog.recording.assertions import record_assertions
 from floe.catalog.recording.claims import EventClaim, Seen
 from floe.catalog.recording.days import EventDays
 from floe.catalog.recording.inputs import record_inputs
+from floe.catalog.recording.kept import Kept
 from floe.catalog.recording.memory import Memory
 from floe.catalog.recording.merges import EVENTS, EVENTS_KEPT
 from floe.catalog.recording.names import ask_names, learn_names
@@ -43,6 +44,8 @@ class Recorder:
         self._reworded: set[int] = set()
         self._connection: Connection | None = None
         self._untidy = False
+        # Set for a group that went wrong before: what is hardly ever so has to be looked for.
+        self.careful = False
 
     def connection(self, engine: Engine) -> Connection:
         """The recorder's own connection: to take one out of the pool costs a group's start."""
@@ -75,10 +78,11 @@ class Recorder:
 
         Where the store can, the commit went out with the last statement, and is there by then.
         """
-        by_hash = {claim.hash: claim for claim in claims}
         self._untidy = True
         link_names(connection, self._store, self.memory, claims)
-        recording = Recording(connection, self._merging, self.memory, now, list(by_hash.values()))
+        recording = Recording(
+            connection, self._merging, self.memory, now, _distinct(claims), self.careful
+        )
         with self._merging.together(connection):
             shown = _record_all(recording)
         # Indexing costs more than the rest of a new dataset, so it is left for a quiet moment.
@@ -91,12 +95,22 @@ class Recorder:
         return reworded
 
 
+def _distinct(claims: Sequence[EventClaim]) -> list[EventClaim]:
+    """Each event once; one that is news is not taken for history."""
+    by_hash: dict[str, EventClaim] = {}
+    for claim in claims:
+        known = by_hash.setdefault(claim.hash, claim)
+        if known.historical and not claim.historical:
+            by_hash[claim.hash] = claim
+    return list(by_hash.values())
+
+
 def _record_all(recording: Recording) -> Shown:
     """Write everything, and ask for each answer as late as it can be used.
 
     An event that was there already is recorded again, to no effect: every rule is idempotent.
     """
-    kept = _record_events(recording)
+    kept = Kept(recording, _record_events(recording))
     asked = ask_names(recording)
     described = read_descriptions(recording)
     learn_names(recording, asked)
@@ -117,7 +131,7 @@ def _record_all(recording: Recording) -> Shown:
 
 
 def _record_events(recording: Recording) -> Answer:
-    """Keep the events themselves; the answer has those that are new, where anybody asks."""
+    """Keep the events themselves; the answer has those that are news, where anybody asks."""
     rows = [
         (
             recording.day(claim.day),
@@ -149,14 +163,12 @@ def _has_failed(claim: EventClaim) -> bool:
     return run is not None and not claim.historical and bool(run.seen & Seen.FAILED)
 
 
-def _record_failures(recording: Recording, kept: Answer) -> None:
+def _record_failures(recording: Recording, kept: Kept) -> None:
     """A run that failed is a change that monitors wait for, each event of it once."""
-    failed = [claim for claim in recording.claims if _has_failed(claim)]
     # Most groups have none, and so never wait for the answer.
-    new = new_hashes(kept) if failed else set()
-    for claim in failed:
+    for claim in filter(_has_failed, recording.claims):
         run = claim.run
-        if run is not None and claim.hash in new:
+        if run is not None and kept.is_news(claim):
             recording.change(
                 "RUN_FAILED",
                 process_id=recording.process_id(claim),

@@ -32,6 +32,8 @@ class Recording:
     memory: Memory
     now: datetime
     claims: Sequence[EventClaim] = ()
+    # Whether what is hardly ever so has to be looked for.
+    careful: bool = False
     written_runs: list[Answer] = field(default_factory=list)
     # Versions that were made here, by dataset and run.
     versions: dict[tuple[int, str], int] = field(default_factory=dict)

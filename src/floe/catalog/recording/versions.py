@@ -23,6 +23,8 @@ from floe.catalog.versions import EXTERNAL, READY, SUPERSEDED, WRITTEN
 from floe.spec.identity import version_tag
 
 LIVE = frozenset({READY, SUPERSEDED})
+# What a version leaves behind that only history knows of: nobody was told.
+IMPORTED = "VERSION_IMPORTED"
 _COLUMNS = (
     "dataset_version_id",
     "dataset_id",
@@ -37,6 +39,10 @@ _COLUMNS = (
 OF_DATE = Lookup("dataset_version", _COLUMNS, by=("dataset_id", "business_date"))
 OF_RUN = Lookup("dataset_version", _COLUMNS, by=("produced_by_run_id",))
 OF_TAG = Lookup("dataset_version", _COLUMNS, by=("dataset_id", "version_tag"))
+OF_DATASET = Lookup("dataset_version", _COLUMNS, by=("dataset_id",))
+LIVES = Lookup(
+    "dataset_event", ("dataset_version_id", "event_type"), by=("dataset_id", "dataset_version_id")
+)
 RULES = Lookup("dataset", ("dataset_id", "timezone", "needs_validation"), by=("dataset_id",))
 
 
@@ -102,6 +108,8 @@ def _announced(recording: Recording) -> list[Announced]:
             if dataset.writes:
                 one = _announce(recording, claim, dataset, claim.run.run_uuid)
                 known = newest.get((one.dataset_id, one.run_uuid))
+                if known is not None:
+                    one.historical = known.historical = one.historical and known.historical
                 if known is None or one.at > known.at:
                     newest[one.dataset_id, one.run_uuid] = one
     # The oldest first, so that within a group numbers follow time.
@@ -162,11 +170,13 @@ class _Shelf:
         """Store what is announced, and settle which version of each date is READY."""
         new: list[tuple[Announced, Stored]] = []
         confirmed: list[tuple[Announced, Stored]] = []
+        again: list[tuple[Announced, Stored]] = []
         for one in announced:
             known = self._by_tag.get((one.dataset_id, one.claim.tag or ""))
-            if (one.dataset_id, one.run_uuid) in self._by_run:
-                continue
-            if known is None:
+            there = self._by_run.get((one.dataset_id, one.run_uuid))
+            if there is not None:
+                again.append((one, there))
+            elif known is None:
                 new.append((one, self._place(one)))
             elif known.state == EXTERNAL:
                 confirmed.append((one, self._confirm(one, known)))
@@ -178,7 +188,31 @@ class _Shelf:
             VERSION_STATES,
             [(stored.version_id or 0, stored.state) for stored in changed],
         )
-        self._note([*new, *confirmed])
+        self._note([*new, *confirmed, *self._untold(again)])
+
+    def _untold(self, again: Sequence[tuple[Announced, Stored]]) -> list[tuple[Announced, Stored]]:
+        """Versions that were history until now."""
+        live = [
+            (one, stored)
+            for one, stored in again
+            if not one.historical and stored.state in (*LIVE, WRITTEN)
+        ]
+        if not live:
+            return []
+        lives = self._recording.find(
+            LIVES,
+            {stored.dataset_id for _, stored in live},
+            {stored.version_id for _, stored in live},
+        )
+        kinds = defaultdict(set)
+        for number, kind in lives.fetchall():
+            kinds[number].add(kind)
+        told = {f"VERSION_{READY}", f"VERSION_{WRITTEN}"}
+        return [
+            (one, stored)
+            for one, stored in live
+            if IMPORTED in kinds[stored.version_id] and told.isdisjoint(kinds[stored.version_id])
+        ]
 
     def _date_of(self, one: Announced) -> date:
         """The business date: as said, as the schedule has it, or as the clock there had it."""
@@ -194,6 +228,9 @@ class _Shelf:
         if tags:
             numbers = {one.dataset_id for one in announced}
             answers.append(recording.find(OF_TAG, numbers, tags))
+        if recording.careful:
+            # A tag that would be made here may have been given outright for another date.
+            answers.append(recording.find(OF_DATASET, {one.dataset_id for one in announced}))
         return answers
 
     def _ask_dates(self, announced: Sequence[Announced], days: set[date]) -> Answer:
@@ -227,6 +264,9 @@ class _Shelf:
         day = self._dates[id(one)]
         neighbours = self._by_date[one.dataset_id, day]
         seq = max((stored.seq for stored in neighbours), default=0) + 1
+        # A producer may have given its version a tag that looks like one of floe's.
+        while not one.claim.tag and (one.dataset_id, version_tag(day, seq)) in self._by_tag:
+            seq += 1
         stored = Stored(
             version_id=None,
             dataset_id=one.dataset_id,
@@ -293,8 +333,9 @@ class _Shelf:
         for one, stored in announced:
             # One that was late and is superseded already was READY all the same.
             kind = f"VERSION_{WRITTEN if stored.state == WRITTEN else READY}"
+            told = IMPORTED if one.historical else kind
             rows.append(
-                (stored.dataset_id, stored.version_id, kind, one.run_uuid, recording.written_now)
+                (stored.dataset_id, stored.version_id, told, one.run_uuid, recording.written_now)
             )
             if not one.historical:
                 recording.change(
