@@ -12,7 +12,8 @@ import msgspec
 from floe.catalog.database import Catalog
 from floe.events.ingest import EventDoor, read_claim
 
-LAYERS, WIDTH, COLUMNS, RUNS = 10, 250, 10, 3
+# 2,500 jobs that ran twenty times, each with a START and a COMPLETE: 100,000 events.
+LAYERS, WIDTH, COLUMNS, RUNS = 10, 250, 10, 20
 # Reference data that a part of the first layer reads each, and how far from its own place a job
 # looks for its inputs: so that five edges reach some 600 nodes and twenty almost all.
 HUBS, NEAR = 4, 100

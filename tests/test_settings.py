@@ -9,6 +9,7 @@ from floe.settings import (
     ProjectNotFoundError,
     ProjectPaths,
     find_project,
+    make_private_folder,
     platform_file,
 )
 
@@ -60,3 +61,26 @@ def test_the_platform_file_is_chosen_by_name_then_environment_then_default(proje
 def test_a_platform_file_that_is_asked_for_must_be_there(project: Path) -> None:
     with pytest.raises(PlatformFileNotFoundError, match=r"platform\.qa\.yaml"):
         platform_file(ProjectPaths(project), {"FLOE_PLATFORM_ENV": "qa"})
+
+
+def mode(folder: Path) -> int:
+    return folder.stat().st_mode & 0o777
+
+
+def test_what_floe_keeps_is_for_its_owner_alone(project: Path) -> None:
+    state = ProjectPaths(project).state_dir
+    for _ in range(2):
+        make_private_folder(state / "logs" / "runs")
+        assert [mode(one) for one in (state, state / "logs", state / "logs" / "runs")] == [
+            0o700
+        ] * 3
+
+
+def test_a_folder_that_is_shared_on_purpose_stays_so(project: Path) -> None:
+    state = ProjectPaths(project).state_dir
+    state.mkdir()
+    state.chmod(0o2775)
+    make_private_folder(state)
+    make_private_folder(state / "logs")
+    assert mode(state) == 0o775
+    assert mode(state / "logs") == 0o700

@@ -49,6 +49,17 @@ class ProjectPaths:
         return self.state_dir / "compiled_artifacts.json"
 
 
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner alone.
+
+    What floe keeps holds the bodies of events and the logs of jobs. A folder that is there
+    already stays as it is: somebody may share it on purpose.
+    """
+    for one in (*reversed(folder.parents), folder):
+        if not one.is_dir():
+            one.mkdir(mode=0o700, exist_ok=True)
+
+
 def find_project(
     start: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> ProjectPaths:

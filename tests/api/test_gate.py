@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from floe.api import create_app
-from floe.api.errors import AddressBlockedError
+from floe.api.errors import AddressBlockedError, UnauthorizedError
 from floe.api.gate import BELIEVED_SECONDS, FAILURE_SECONDS, MOST_FAILURES, Failures, TokenGate
 from floe.catalog.database import Catalog
 from floe.catalog.principals import (
@@ -152,6 +152,59 @@ def test_many_wrong_tokens_from_one_address_make_it_wait(
         ask(gate, "floe_other", address="192.0.2.2")
     clock.at += FAILURE_SECONDS
     assert ask(gate, good) == "anna"
+
+
+def make_wait(gate: TokenGate) -> None:
+    for turn in range(MOST_FAILURES):
+        with pytest.raises(UnauthorizedError):
+            ask(gate, f"floe_{turn}")
+
+
+def test_a_token_that_was_good_before_is_let_in_while_its_address_waits(
+    catalog: Catalog, gate: TokenGate, clock: Clock
+) -> None:
+    with catalog.writing() as session:
+        good = create_token(session, "anna", DATA_CONSUMER, actor="test").text
+        unseen = create_token(session, "boris", DATA_CONSUMER, actor="test").text
+    ask(gate, good)
+    make_wait(gate)
+    for _ in range(2):
+        clock.at += BELIEVED_SECONDS
+        assert ask(gate, good) == "anna"
+    with pytest.raises(AddressBlockedError):
+        ask(gate, unseen)
+
+
+def test_a_token_that_is_revoked_while_its_address_waits_dies_all_the_same(
+    catalog: Catalog, gate: TokenGate, clock: Clock
+) -> None:
+    with catalog.writing() as session:
+        token = create_token(session, "anna", DATA_CONSUMER, actor="test")
+    ask(gate, token.text)
+    make_wait(gate)
+    with catalog.writing() as session:
+        revoke_token(session, token.token_id, actor="test")
+    clock.at += BELIEVED_SECONDS
+    with pytest.raises(UnauthorizedError):
+        ask(gate, token.text)
+    # From here on it is a wrong one among others, and costs no query.
+    with pytest.raises(AddressBlockedError):
+        ask(gate, token.text)
+
+
+def test_the_tokens_that_were_good_do_not_fill_the_memory(
+    catalog: Catalog, gate: TokenGate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("floe.api.gate.MOST_BELIEVED", 2)
+    with catalog.writing() as session:
+        made = [create_token(session, name, DATA_CONSUMER, actor="test") for name in "abc"]
+    for token in made:
+        ask(gate, token.text)
+    assert len(gate._believed) == 2
+    make_wait(gate)
+    assert ask(gate, made[-1].text) == "c"
+    with pytest.raises(AddressBlockedError):
+        ask(gate, made[0].text)
 
 
 def test_the_addresses_that_failed_do_not_fill_the_memory(

@@ -1,11 +1,21 @@
 """Listening: on this machine unless said otherwise, and never without login for others."""
 
+import http.client
 import socket
+from pathlib import Path
 
 import pytest
 
-from floe.api.gate import is_loopback
-from floe.api.server import AddressError, AddressTakenError, UnsafeAddressError, listen, url_of
+from floe.api.gate import MOST_FAILURES, is_loopback
+from floe.api.server import (
+    AddressError,
+    AddressTakenError,
+    UnsafeAddressError,
+    listen,
+    local_url_of,
+    url_of,
+)
+from tools.running_api import RunningApi
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.com"])
@@ -22,6 +32,34 @@ def test_this_machine_may_do_without_login() -> None:
 def test_another_address_is_fine_with_login() -> None:
     with listen("0.0.0.0", 0, login=True) as listener:
         assert url_of(listener) == f"http://{socket.gethostname()}:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")],
+)
+def test_programs_of_this_machine_reach_it_by_loopback(host: str, own: str) -> None:
+    with listen(host, 0, login=True) as listener:
+        assert local_url_of(listener) == f"http://{own}:{listener.getsockname()[1]}"
+
+
+@pytest.mark.slow
+def test_whoever_pretends_to_come_from_elsewhere_has_to_wait_too(tmp_path: Path) -> None:
+    with RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}") as api:
+        statuses = [
+            status_of_stranger(api.port, f"192.0.2.{turn}") for turn in range(MOST_FAILURES + 1)
+        ]
+    assert statuses == [401] * MOST_FAILURES + [429]
+
+
+def status_of_stranger(port: int, pretended: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"Authorization": "Bearer floe_wrong", "X-Forwarded-For": pretended}
+    try:
+        connection.request("GET", "/api/v1/me", headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def test_a_taken_port_is_said_so() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -12,12 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
 
 from floe.cli import app
 from floe.cli.api import write_secret
+from floe.client import Client
+from floe.client.environment import look_around
 from tests.events.factory import event, recently, run_id, written
 
 # Each starts programs of its own.
@@ -107,6 +111,23 @@ def test_what_is_older_than_the_platform_keeps_events_is_no_news(tmp_path: Path)
         assert get(f"{url_in(said)}/api/v1/changes")["items"] == []
 
 
+@pytest.mark.parametrize(("host", "own"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
+def test_jobs_of_this_machine_find_an_api_that_listens_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, own: str
+) -> None:
+    for name in ("FLOE_API_URL", "FLOE_API_TOKEN", "FLOE_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.chdir(tmp_path)
+    with floe_api(tmp_path, "--host", host) as (_, said):
+        port = url_in(said).rpartition(":")[2]
+        assert url_in(said) == f"http://{socket.gethostname()}:{port}"
+        around = look_around()
+        assert urlsplit(around.url).hostname == own
+        assert around.token == (tmp_path / ".floe" / "token").read_text().strip()
+        assert Client().register_dataset("night.t", "v1").delivered
+
+
 def test_one_who_waits_for_changes_does_not_hold_up_the_end(tmp_path: Path) -> None:
     with floe_api(tmp_path, "--no-auth") as (process, said):
         assert any("Nobody has to log in" in line for line in said)
@@ -160,3 +181,23 @@ def test_a_secret_replaces_the_one_before_and_is_never_open_to_others(tmp_path: 
         assert path.read_text() == f"{text}\n"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [one.name for one in path.parent.iterdir()] == ["token"]
+
+
+def test_commands_in_a_folder_without_a_project_find_what_its_api_keeps(tmp_path: Path) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
+
+    def floe(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [FLOE, *words]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+        )
+
+    assert "No floe.yaml in" in floe("datasets").stderr
+    assert not (tmp_path / ".floe").exists()
+    with floe_api(tmp_path):
+        sent = floe("register-dataset", "credit.exposure", "--version", "2026-09-01")
+        assert sent.returncode == 0, sent.stderr
+        shown = floe("lineage", "credit.exposure")
+    assert (shown.returncode, "credit.exposure" in shown.stdout) == (0, True)
+    assert "credit.exposure" in floe("datasets").stdout
+    assert floe("events", "export").stdout.count("credit.exposure") > 0

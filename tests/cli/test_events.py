@@ -12,7 +12,7 @@ from floe.catalog import ProcessNotFoundError
 from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.migrate import upgrade_catalog
 from floe.catalog.recording import record_group
-from floe.cli.events import BadTimeError, app
+from floe.cli.events import BadTimeError, UnwritableFileError, app
 from floe.client import Client
 from floe.events import bulk
 from tests.client.fake_api import FakeApi
@@ -168,6 +168,40 @@ def test_an_export_gives_events_back(file: str, tmp_path: Path) -> None:
     packed = (tmp_path / "out.ndjson.gz").read_bytes()
     assert gzip.decompress(packed) == Path(file).read_bytes()
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("nowhere/out.ndjson", "No such file or directory"),
+        ("nowhere/out.ndjson.gz", "No such file or directory"),
+        ("events.ndjson/out.ndjson", "Not a directory"),
+        ("folder", "Is a directory"),
+    ],
+)
+def test_an_export_that_cannot_be_written_says_so(
+    file: str, tmp_path: Path, place: str, reason: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    error = floe_events("export", "-o", place).exception
+    assert isinstance(error, UnwritableFileError)
+    assert str(error).startswith(f"Cannot write {place}: {reason}.")
+    assert error.exit_code == 1
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [("nowhere/rejects.txt", "No such file or directory"), ("folder", "Is a directory")],
+)
+def test_rejects_that_cannot_be_written_stop_an_import_before_it_starts(
+    catalog: Catalog, file: str, tmp_path: Path, place: str, reason: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    result = floe_events("import", file, "--rejects", place)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Cannot write {place}: {reason}.")
+    assert count(catalog, "events") == 0
 
 
 def test_an_export_can_be_narrowed(file: str) -> None:

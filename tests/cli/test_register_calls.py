@@ -105,6 +105,12 @@ def test_a_refused_report_is_exit_1_on_standard_error(api: FakeApi) -> None:
     assert "$.job: is wrong" in result.stderr
 
 
+def test_a_reason_that_is_a_sentence_ends_in_one_dot(api: FakeApi) -> None:
+    api.gate = lambda: (429, {"detail": "Too many wrong tokens. Try again in 54 seconds."})
+    result = floe("register-dataset", "credit.positions")
+    assert result.stdout.endswith("Try again in 54 seconds.\n")
+
+
 def test_a_report_that_is_lost_is_exit_74(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "file" / "spool"))

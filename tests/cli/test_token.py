@@ -40,6 +40,11 @@ def test_tokens_are_listed_without_their_secret(tmp_path: Path) -> None:
     assert (tmp_path / ".floe" / "catalog.db").is_file()
 
 
+def test_nobody_else_can_look_into_the_catalog(tmp_path: Path) -> None:
+    floe("token", "list")
+    assert (tmp_path / ".floe").stat().st_mode & 0o777 == 0o700
+
+
 def test_an_empty_list_says_how_to_make_one() -> None:
     assert "floe token create" in floe("token", "list").stdout
 
@@ -57,9 +62,18 @@ def test_a_token_is_revoked_once() -> None:
         (("--role", "KING"), "There is no role 'KING'"),
         (("--role", "INGEST", "--expires", "soon"), "'soon' is no lifetime"),
         (("--role", "INGEST", "--expires", "9999999d"), "is no lifetime"),
+        (("--role", "INGEST", "--expires", "0d"), "'0d' is no lifetime"),
+        (("--role", "INGEST", "--name", ""), "A token needs a name"),
+        (("--role", "INGEST", "--name", " "), "A token needs a name"),
         (("--role", "INGEST", "--scope", "write"), "There is no scope 'write'"),
     ],
 )
 def test_what_makes_no_sense_is_answered_with_what_would(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(FloeError, match=said):
         floe("token", "create", "--name", "x", *words)
+
+
+def test_what_was_refused_is_no_token() -> None:
+    with pytest.raises(FloeError):
+        floe("token", "create", "--role", "INGEST", "--name", "")
+    assert json.loads(floe("token", "list", "--json").stdout) == []

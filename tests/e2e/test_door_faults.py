@@ -1,6 +1,7 @@
 """The event door under bad luck: what was answered 201 is there, once."""
 
 import hashlib
+import itertools
 import os
 import random
 import shutil
@@ -8,7 +9,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,10 +28,10 @@ ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "1"))
 WRITER_SHARE = 0.3
 
 
-def night(prefix: str, size: int) -> list[bytes]:
+def endless_night(prefix: str) -> Iterator[bytes]:
     """Events of distinct runs that share jobs and datasets."""
-    return [
-        event(
+    for number in itertools.count():
+        yield event(
             "COMPLETE",
             recently(number % 60),
             f"{prefix} {number}",
@@ -38,14 +39,17 @@ def night(prefix: str, size: int) -> list[bytes]:
             inputs=[read(f"in.t{number % 5}")],
             outputs=[written(f"out.t{number % 3}", columns=["a", "b"], rows=number)],
         )
-        for number in range(size)
-    ]
+
+
+def night(prefix: str, size: int) -> list[bytes]:
+    """So many of them."""
+    return list(itertools.islice(endless_night(prefix), size))
 
 
 class Sender:
     """Sends events one after the other, and remembers which were answered 201."""
 
-    def __init__(self, api: RunningApi, bodies: list[bytes]) -> None:
+    def __init__(self, api: RunningApi, bodies: Iterable[bytes]) -> None:
         self._api, self._bodies = api, bodies
         self.committed: list[bytes] = []
         self.statuses: set[int] = set()
@@ -198,17 +202,44 @@ def missing(url: str, bodies: set[bytes]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.postgresql
-def test_a_restart_of_postgresql_is_503_and_then_as_before(tmp_path: Path) -> None:
+def test_a_restart_of_postgresql_under_load_is_503_and_then_as_before(tmp_path: Path) -> None:
     with PostgresqlServer() as server:
         url = server.create_database("restarted")
-        with RunningApi(tmp_path, url) as api:
-            assert api.send(event("START", at(0), "before")) == 201
+        with RunningApi(tmp_path, url) as api, sending(api, 4) as senders:
+            assert wait_until(partial(all_commit_more, senders, [0] * 4), 30)
             server.stop()
-            assert api.send(event("START", at(0), "while down")) == 503
+            assert wait_until(lambda: all(503 in sender.statuses for sender in senders), 30)
             server.start()
-            after = [api.send(event("START", at(0), f"after {number}")) for number in range(5)]
-            assert after[-3:] == [201] * 3
-        assert counted(url)["events"] >= 4
+            before = [len(sender.committed) for sender in senders]
+            assert wait_until(partial(all_commit_more, senders, before), 30)
+        assert {status for sender in senders for status in sender.statuses} == {201, 503}
+        answered = {body for sender in senders for body in sender.committed}
+        found = counted(url)
+        assert missing(url, answered) == []
+    doubled = ("runs twice", "versions of a run twice", "gaps", "ready twice")
+    assert {name: found[name] for name in doubled} == dict.fromkeys(doubled, 0)
+    # What was committed and whose answer was cut off is there too.
+    assert found["events"] >= len(answered)
+    assert found["events"] == found["runs"] == found["versions"] == found["changes"]
+    assert "Traceback" not in (tmp_path / "api.log").read_text()
+
+
+@contextmanager
+def sending(api: RunningApi, count: int) -> Iterator[list[Sender]]:
+    """Let senders send without end, until all is over."""
+    senders = [Sender(api, endless_night(f"sender {number}")) for number in range(count)]
+    try:
+        yield senders
+    finally:
+        for sender in senders:
+            sender.stop()
+
+
+def all_commit_more(senders: list[Sender], before: list[int]) -> bool:
+    """Tell whether each sender has been answered 201 a few times since."""
+    return all(
+        len(sender.committed) > count + 5 for sender, count in zip(senders, before, strict=True)
+    )
 
 
 @pytest.mark.slow

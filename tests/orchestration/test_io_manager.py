@@ -10,8 +10,8 @@ from dagster import AssetKey, DagsterInstance, Definitions, ExecuteInProcessResu
 
 from floe.catalog.datasets import get_dataset
 from floe.catalog.runs import find_run
+from floe.catalog.shown import details_of
 from floe.execution.spark.server import Server
-from floe.execution.versions.places import details_of
 from floe.orchestration.metadata import READS, ROWS, SCHEMA, SIZE, SNAPSHOT, VERSION
 from floe.spec.identity import BUSINESS_DATE_TAG, run_id
 from tests.execution.workshop import TUESDAY, Workshop

@@ -12,6 +12,8 @@ from floe.events.ingest import DoorBusyError
 T = TypeVar("T")
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
+# Neither name is registered, and both are in use.
+OTHER_NAMES = {"application/ndjson": NDJSON}
 MIB = 1024 * 1024
 MOST_JSON_BYTES = MIB
 # All bodies that are being read at one time. Beyond it senders wait, before memory grows.
@@ -104,9 +106,10 @@ def gunzip(raw: bytes, most: int, what: str) -> bytes:
 def check_type(request: Request, *allowed: str) -> str:
     """Return the type of the body, or raise an error when it is none of those taken here."""
     found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if found not in allowed:
+    kind = OTHER_NAMES.get(found, found)
+    if kind not in allowed:
         raise WrongTypeError(found, allowed)
-    return found
+    return kind
 
 
 async def read_json(request: Request, shape: type[T]) -> T:

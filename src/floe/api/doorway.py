@@ -15,7 +15,7 @@ from floe.api.access import check_permission
 from floe.api.bodies import JSON
 from floe.api.envelope import HEADERS, packing
 from floe.api.errors import ForbiddenError
-from floe.api.problems import answer_error
+from floe.api.problems import HUNG_UP, answer_error
 from floe.api.routes.ingest import LARGE_BYTES, take_event
 from floe.api.services import Services
 from floe.errors import FloeError
@@ -94,6 +94,8 @@ async def _answer(
         status = response.status_code
         response.raw_headers.extend(HEADERS)
         await packing(response)(scope, receive, send)
+    except ClientDisconnect:
+        status = HUNG_UP
     finally:
         seconds = time.perf_counter() - started
         services.metrics.count_request(plain.operation, status, seconds)

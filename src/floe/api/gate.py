@@ -95,16 +95,23 @@ class TokenGate:
         return known[0] if known is not None and believed else None
 
     async def _look_up(self, token_hash: str, address: str) -> Identity:
-        self._failures.check(address)
-        self._believed.pop(token_hash, None)
+        # One job with a wrong token must not shut out all who share its address: whoever was
+        # found good before is looked up again.
+        if token_hash not in self._believed:
+            self._failures.check(address)
         identity = await self._ask(token_hash)
         if identity is None:
+            self._believed.pop(token_hash, None)
             self._failures.note(address)
             raise UnauthorizedError(token_given=True)
+        self._remember(token_hash, identity)
+        return identity
+
+    def _remember(self, token_hash: str, identity: Identity) -> None:
         self._believed[token_hash] = identity, self._monotonic() + BELIEVED_SECONDS
+        self._believed.move_to_end(token_hash)
         if len(self._believed) > MOST_BELIEVED:
             self._believed.popitem(last=False)
-        return identity
 
     async def _ask(self, token_hash: str) -> Identity | None:
         """Ask the catalog once for all who come with one token at the same time."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from floe.api.errors import (
@@ -41,6 +41,8 @@ from floe.events.ingest import DoorBusyError, DoorClosedError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
+# What others count too when nobody is left to be answered. HTTP has no number for it.
+HUNG_UP = 499
 
 # A class that is not here has the status of its nearest base.
 STATUSES: Mapping[type[FloeError], int] = {
@@ -148,6 +150,12 @@ async def handle_invalid_request(_request: Request, error: Exception) -> Respons
     return answer_error(UnfitValueError(faults))
 
 
+async def handle_hang_up(_request: Request, error: Exception) -> Response:
+    """Count one who went away before all was said. Nobody reads this answer."""
+    assert isinstance(error, ClientDisconnect)
+    return Response(status_code=HUNG_UP)
+
+
 async def handle_crash(_request: Request, _error: Exception) -> Response:
     """Answer a mistake of ours. What it was goes to the log, not to the caller."""
     return problem_response(500, "The server made a mistake. Its log says which.")
@@ -159,5 +167,6 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     FloeError: handle_floe_error,
     HTTPException: handle_http_error,
     RequestValidationError: handle_invalid_request,
+    ClientDisconnect: handle_hang_up,
     Exception: handle_crash,
 }

@@ -17,6 +17,8 @@ from floe.events.writer import let_collector_rest
 GRACEFUL_SECONDS = 5
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 2048
+# Who listens on all addresses of this machine, and under which of them it finds itself.
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked at, not listened on
 
 
 class UnsafeAddressError(FloeError):
@@ -73,10 +75,18 @@ def listen(host: str, port: int, *, login: bool) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return the address that a browser takes."""
+    """Return the address that a browser takes, also that of somebody else's machine."""
     host, port = listener.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - looked at, not listened on
-        host = socket.gethostname()
+    return _url(socket.gethostname() if host in EVERYWHERE else host, port)
+
+
+def local_url_of(listener: socket.socket) -> str:
+    """Return the address that programs of this machine take."""
+    host, port = listener.getsockname()[:2]
+    return _url(EVERYWHERE.get(host, host), port)
+
+
+def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
@@ -93,6 +103,8 @@ def serve(
         # A line per request would cost as much as the request, and could hold a token.
         access_log=False,
         server_header=False,
+        # Anybody can write X-Forwarded-For: whoever believes it counts no address's wrong tokens.
+        proxy_headers=False,
         ws="none",
         timeout_graceful_shutdown=GRACEFUL_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

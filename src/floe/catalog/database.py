@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from floe.catalog.changes import write_pending_changes
 from floe.catalog.stores import Store, store_for
 from floe.errors import FloeError
+from floe.settings import make_private_folder
 
 # What a database raises while it does not answer. It may be back soon.
 OUTAGES = (OperationalError, InterfaceError)
@@ -80,6 +81,6 @@ def open_catalog(url: str) -> Catalog:
 
 def _make_folder(url: URL, folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise CatalogUnreachableError(url, str(error)) from error

@@ -33,6 +33,13 @@ SHOWN_LETTERS = 10
 EVERYWHERE = ""
 
 
+class NamelessError(FloeError):
+    """A token was asked for that would be nobody's."""
+
+    def __init__(self) -> None:
+        super().__init__("A token needs a name. Say whose it is: a person or a program.")
+
+
 class UnknownRoleError(FloeError):
     """A role was named that floe does not have."""
 
@@ -112,6 +119,8 @@ def create_token(
     scopes: Sequence[str] = (),
 ) -> NewToken:
     """Make a token for a principal, and the principal with its role if it is new."""
+    if not name.strip():
+        raise NamelessError
     if role not in ROLES:
         raise UnknownRoleError(role)
     wanted = list(scopes) or [SCOPE_INGEST if role == INGEST else SCOPE_ALL]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.context import catalog_url, event_retention
+from floe.cli.context import CATALOG_FILE, catalog_url, event_retention, find_bare_home
 from floe.cli.options import ProjectOption
 from floe.cli.output import console, print_json
-from floe.settings import ProjectNotFoundError, ProjectPaths, find_project
+from floe.settings import ProjectPaths, find_project, make_private_folder
 
 if TYPE_CHECKING:
     from floe.catalog import Catalog
@@ -66,7 +66,7 @@ def api(
         return
     # What is loaded now stays for good: to look for garbage in it would only slow the start.
     gc.disable()
-    from floe.api.server import listen, serve, url_of
+    from floe.api.server import listen, local_url_of, serve, url_of
 
     home = find_home(project)
     listener = listen(
@@ -78,7 +78,8 @@ def api(
     # What the two share is loaded by now, and nothing is open yet.
     gc.freeze()
     writer = fork_writer(home.url, listener)
-    with listener, writer.line, open_home(home) as catalog, _found_at(home, url_of(listener)):
+    found = _found_at(home, local_url_of(listener))
+    with listener, writer.line, open_home(home) as catalog, found:
         first = None if no_auth else make_admin(catalog, home.token_file)
         served = create_app(
             catalog,
@@ -94,12 +95,9 @@ def api(
 
 def find_home(project: Path | None) -> Home:
     """Find the catalog's place. A folder without a project gets a catalog of its own."""
-    try:
-        paths = find_project(project)
-    except ProjectNotFoundError:
-        if project is not None or "FLOE_PROJECT" in os.environ:
-            raise
-        return _home_without_project(ProjectPaths(Path.cwd()))
+    if bare := find_bare_home(project):
+        return _home_without_project(bare)
+    paths = find_project(project)
     from floe.spec import load_platform
 
     platform = load_platform(paths, os.environ)
@@ -109,7 +107,7 @@ def find_home(project: Path | None) -> Home:
 
 
 def _home_without_project(paths: ProjectPaths) -> Home:
-    url = os.environ.get("FLOE_CATALOG_URL") or f"sqlite:///{paths.state_dir / 'catalog.db'}"
+    url = os.environ.get("FLOE_CATALOG_URL") or f"sqlite:///{paths.state_dir / CATALOG_FILE}"
     return Home(paths, url)
 
 
@@ -154,7 +152,7 @@ def _found_at(home: Home, url: str) -> Iterator[None]:
 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only its owner can read, at no moment half of it or open to others."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -178,5 +176,8 @@ def _welcome(url: str, home: Home, first: "NewToken | None", *, login: bool) -> 
         lines.append("Log in with your token.")
     if login:
         lines.append("Make more with: floe token create --name NAME --role ROLE")
+    if login and home.token_file.is_file():
+        sent = f'curl -H "Authorization: Bearer $(cat {home.token_file})"'
+        lines.append(f"Try: {sent} {url}/api/v1/stats")
     lines.append("Stop with Ctrl-C.")
     typer.echo("\n".join(lines))

@@ -7,16 +7,35 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floe.settings import ProjectNotFoundError, find_project
+from floe.settings import ProjectNotFoundError, ProjectPaths, find_project
 
 if TYPE_CHECKING:
     from floe.catalog import Catalog
 
 
+CATALOG_FILE = "catalog.db"
+
+
+def find_bare_home(project: Path | None) -> ProjectPaths | None:
+    """Return this folder where there is no project, unless one was asked for."""
+    if project is not None or "FLOE_PROJECT" in os.environ:
+        return None
+    try:
+        find_project(None)
+    except ProjectNotFoundError:
+        return ProjectPaths(Path.cwd())
+    return None
+
+
 def catalog_url(project: Path | None) -> str:
-    """Say where the catalog is: FLOE_CATALOG_URL, else what the project's platform says."""
+    """Say where the catalog is: FLOE_CATALOG_URL, else what the project's platform says.
+
+    In a folder without a project it is the one that `floe api` has made there, if it has.
+    """
     if url := os.environ.get("FLOE_CATALOG_URL"):
         return url
+    if (bare := find_bare_home(project)) and (file := bare.state_dir / CATALOG_FILE).is_file():
+        return f"sqlite:///{file}"
     from floe.catalog import catalog_url as complete
     from floe.spec import load_platform
     from floe.spec.profiles import load_catalog_database
@@ -35,12 +54,9 @@ def event_retention(project: Path | None) -> timedelta:
     from floe.spec.platform import CatalogRetention
     from floe.spec.profiles import load_catalog_database
 
-    try:
-        paths = find_project(project)
-    except ProjectNotFoundError:
-        if project is not None or "FLOE_PROJECT" in os.environ:
-            raise
+    if find_bare_home(project):
         return CatalogRetention().events
+    paths = find_project(project)
     platform = load_platform(paths, os.environ)
     return load_catalog_database(paths, platform, os.environ).retention.events
 

@@ -1,12 +1,14 @@
 """`floe events`: load events in bulk, give them back, deliver those that wait on this host."""
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -36,6 +38,13 @@ class BadTimeError(FloeError):
 
     def __init__(self, text: str) -> None:
         super().__init__(f"'{text}' is not a time. Write 2026-09-01 or 2026-09-01T06:30:00Z.")
+
+
+class UnwritableFileError(FloeError):
+    """A file that was asked for cannot be written."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"Cannot write {path}: {reason}. Name a file that you may write to.")
 
 
 @app.command("import")
@@ -162,7 +171,7 @@ class _Rejects:
     """Says which lines were rejected: the first ones on the screen, all of them in a file."""
 
     def __init__(self, path: Path | None) -> None:
-        self._file = path.open("a", encoding="utf-8") if path else None
+        self._file = _open_to_add(path) if path else None
         self._count = 0
 
     def __enter__(self) -> "_Rejects":
@@ -181,6 +190,17 @@ class _Rejects:
             self._file.flush()
         if self._count <= SHOWN_REJECTS:
             err.print(str(rejected), style="red", markup=False)
+
+
+def _open_to_add(path: Path) -> TextIO:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise UnwritableFileError(path, _reason(error)) from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _summary(file: Path, report: "ImportReport") -> str:
@@ -208,6 +228,18 @@ def _writing_to(path: Path | None) -> Iterator["Sink"]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    # Said before, not after all events were read.
+    if path.is_dir():
+        raise UnwritableFileError(path, os.strerror(errno.EISDIR))
+    try:
+        with _whole_or_not(path) as out:
+            yield out
+    except OSError as error:
+        raise UnwritableFileError(path, _reason(error)) from error
+
+
+@contextmanager
+def _whole_or_not(path: Path) -> Iterator["Sink"]:
     import gzip
 
     beside = path.with_name(f"{path.name}.part")
@@ -215,5 +247,8 @@ def _writing_to(path: Path | None) -> Iterator["Sink"]:
         with gzip.open(beside, "wb") if path.suffix == ".gz" else beside.open("wb") as out:
             yield out
         beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    except BaseException:
+        # What went wrong is to be said, not that there was nothing to remove.
+        with suppress(OSError):
+            beside.unlink()
+        raise

@@ -74,7 +74,9 @@ def report(
         print_json(said)
     else:
         good = state in (State.DELIVERED, State.SPOOLED)
-        (console if good else err).print(f"{what}: {words}.", markup=False, soft_wrap=True)
+        # A server's reason is often a sentence of its own.
+        line = f"{what}: {words.rstrip('.')}."
+        (console if good else err).print(line, markup=False, soft_wrap=True)
     codes = {
         State.DELIVERED: 0,
         State.SPOOLED: TRY_LATER if require_delivery else 0,

@@ -21,7 +21,7 @@ ROLES_HELP = "PLATFORM_ADMIN, DATA_STEWARD, DATA_OWNER, DATA_CONSUMER or INGEST.
 
 
 class ExpiryError(FloeError):
-    """A lifetime cannot be read."""
+    """A lifetime cannot be read, or is over before it begins."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"'{text}' is no lifetime of a token. Write it as 12h, 90d or 52w.")
@@ -96,6 +96,8 @@ def revoke(
 def _lifetime(text: str) -> timedelta:
     count, unit = text[:-1], text[-1:]
     if not (count.isascii() and count.isdigit() and len(count) <= 5 and unit in UNITS):
+        raise ExpiryError(text)
+    if int(count) == 0:
         raise ExpiryError(text)
     return timedelta(**{UNITS[unit]: int(count)})
 

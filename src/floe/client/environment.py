@@ -28,13 +28,16 @@ class Surroundings(NamedTuple):
     run_id: str | None
 
 
-def look_around(environ: Mapping[str, str] | None = None) -> Surroundings:
-    """Read the FLOE_ variables, and the project's own token where the API is on this host."""
+def look_around(environ: Mapping[str, str] | None = None, url: str | None = None) -> Surroundings:
+    """Read the FLOE_ variables, and what `floe api` keeps in the project.
+
+    A URL that the job names itself goes before all others.
+    """
     environ = os.environ if environ is None else environ
-    url = environ.get("FLOE_API_URL") or _local_address(environ) or DEFAULT_URL
+    url = url or environ.get("FLOE_API_URL") or _kept_address(environ) or DEFAULT_URL
     return Surroundings(
         url=url,
-        token=environ.get("FLOE_API_TOKEN", "").strip() or _local_token(url, environ),
+        token=environ.get("FLOE_API_TOKEN", "").strip() or _kept_token(url, environ),
         spool=_spool(environ),
         spool_limit=_size(environ.get("FLOE_SPOOL_LIMIT")) or DEFAULT_LIMIT,
         lake=environ.get("FLOE_LAKE") or LAKE,
@@ -54,37 +57,54 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or "/tmp")  # noqa: S108
 
 
-def _local_address(environ: Mapping[str, str]) -> str | None:
+def _kept_address(environ: Mapping[str, str]) -> str | None:
     """Where `floe api` of the project listens. A file may name this host and no other."""
-    url = _kept(environ, "address")
-    return url if url and _is_local(url) else None
-
-
-def _local_token(url: str, environ: Mapping[str, str]) -> str | None:
-    """The token that `floe api` keeps in the project. It goes to this host and to no other."""
-    return _kept(environ, "token") if _is_local(url) else None
-
-
-def _kept(environ: Mapping[str, str], name: str) -> str | None:
-    """Read what `floe api` keeps in the project, here or above."""
-    here = Path.cwd()
-    named = environ.get("FLOE_PROJECT")
-    folders = [Path(named)] if named else [here, *here.parents]
-    for folder in folders:
-        try:
-            return (folder / ".floe" / name).read_text(encoding="ascii").strip() or None
-        except (OSError, UnicodeDecodeError):
-            continue
+    for folder in _state_folders(environ):
+        if url := _read(folder / "address"):
+            return url if _local_port(url) else None
     return None
 
 
-def _is_local(url: str) -> bool:
+def _kept_token(url: str, environ: Mapping[str, str]) -> str | None:
+    """The token that `floe api` keeps in the project. It goes to the address kept beside it.
+
+    To no other, not even of this host: without that address our API is down, and whoever listens
+    at the usual one may be another project's, or another user.
+    """
+    port = _local_port(url)
+    if port is None:
+        return None
+    for folder in _state_folders(environ):
+        if _local_port(_read(folder / "address") or "") == port:
+            return _read(folder / "token")
+    return None
+
+
+def _state_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Where `floe api` may keep something: in the project that is named, else here or above."""
+    here = Path.cwd()
+    named = environ.get("FLOE_PROJECT")
+    folders = [Path(named)] if named else [here, *here.parents]
+    return [folder / ".floe" for folder in folders]
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _local_port(url: str) -> int | None:
+    """The port of an address of this host; None for another host's."""
     from urllib.parse import urlsplit
 
     try:
-        return urlsplit(url).hostname in LOOPBACK
+        address = urlsplit(url)
+        port = address.port or 80
     except ValueError:
-        return False
+        return None
+    return port if address.hostname in LOOPBACK else None
 
 
 def _size(text: str | None) -> int | None:

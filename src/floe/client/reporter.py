@@ -43,13 +43,13 @@ class Client:
         insist: bool = False,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        around = look_around()
+        around = look_around(url=url)
         self._lake = around.lake
         self._run_id = around.run_id
         self._insist = insist
         self._warn = warn or _log_warning
         self.spool = Spool(Path(spool) if spool else around.spool, around.spool_limit)
-        connect = partial(Transport, url or around.url, token or around.token, timeout)
+        connect = partial(Transport, around.url, token or around.token, timeout)
         self._outbox = Outbox(self.spool, connect, patience=timeout)
         self._open_runs = OpenRuns(self.spool.folder)
 

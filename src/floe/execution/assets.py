@@ -15,6 +15,7 @@ from floe.catalog.datasets import ACTIVE, get_dataset
 from floe.catalog.errors import DatasetExistsError, DatasetNotFoundError
 from floe.catalog.projects.undeclared import note_undeclared
 from floe.catalog.schemas import Column, list_columns
+from floe.catalog.shown import details_of
 from floe.catalog.versions import READY, REJECTED, SUPERSEDED, latest_ready, list_of_run
 from floe.errors import FloeError
 from floe.execution.cancelling import Cancellation
@@ -35,7 +36,7 @@ from floe.execution.versions.drafts import (
     write_draft,
 )
 from floe.execution.versions.letting_go import let_go_on_failure
-from floe.execution.versions.places import details_of, place_of
+from floe.execution.versions.places import place_of
 from floe.execution.versions.tables import table_lease
 from floe.execution.versions.writers import WriterSession
 from floe.execution.workspace import Workspace

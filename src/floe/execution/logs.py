@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from floe import clock
+from floe.settings import make_private_folder
 
 Listener = Callable[[str], None]
 
@@ -18,7 +19,7 @@ class RunLog:
     """Takes lines from any thread; each is written at once, so that a killed run has its log."""
 
     def __init__(self, path: Path, listener: Listener | None = None) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         self.path = path
         self._listener = listener
         self._lock = threading.Lock()

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from floe.catalog.schemas import list_columns
+from floe.catalog.shown import details_of
 from floe.catalog.versions import READY, SUPERSEDED, list_of_run
 from floe.execution.attempts import Made
 from floe.execution.lineage import trace_outputs
 from floe.execution.planning import RunPlan
 from floe.execution.reporting import ReportedOutput
 from floe.execution.shapes import shape_of
-from floe.execution.versions.places import details_of
 from floe.execution.workspace import Workspace
 
 if TYPE_CHECKING:

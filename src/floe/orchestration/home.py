@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import yaml
 
 from floe.execution.site import Site
+from floe.settings import make_private_folder
 from floe.spec.platform import Orchestrator, TagLimit
 
 STORAGE_VARIABLE = "FLOE_DAGSTER_STORAGE"
@@ -41,7 +42,7 @@ def home_of(site: Site) -> Path:
 def write_home(site: Site) -> bool:
     """Write dagster.yaml, whole or not at all; tell whether it is another than before."""
     home = home_of(site)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(home)
     return _write_changed(home / "dagster.yaml", dagster_settings(site.platform.orchestrator, home))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from floe.execution.spark.processes import is_running
 from floe.execution.spark.properties import write_private
-from floe.settings import ProjectPaths
+from floe.settings import ProjectPaths, make_private_folder
 
 State = Literal[
     "waiting",
@@ -105,7 +105,7 @@ def held(paths: ProjectPaths) -> Iterator[bool]:
 
     Whoever is killed holds it no longer. Children do not inherit it.
     """
-    paths.state_dir.mkdir(parents=True, exist_ok=True)
+    make_private_folder(paths.state_dir)
     with (paths.state_dir / "up.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from floe.errors import FloeError
-from floe.settings import ProjectPaths
+from floe.settings import ProjectPaths, make_private_folder
 from floe.spec.checks import SqlCheck
 from floe.spec.collector import collector_paused
 from floe.spec.compiled_json import dump_tree, load_tree
@@ -87,7 +87,7 @@ def compile_project(paths: ProjectPaths, environ: Mapping[str, str] | None = Non
 def write_compiled(paths: ProjectPaths, compiled: Compiled) -> Path:
     """Write the compiled file, whole or not at all."""
     target = paths.compiled
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from floe.catalog.projects.undeclared import note_undeclared
+from floe.catalog.shown import details_of, with_details
 from floe.catalog.versions import REJECTED, advance_version, get_version_of, reserve_version
 from floe.errors import FloeError
 from floe.execution.formats.contract import VersionUnreadableError
 from floe.execution.formats.iceberg.tables import LakeTable
 from floe.execution.site import Site
 from floe.execution.sparks import Sparks
-from floe.execution.versions.places import details_of, with_details
 from floe.execution.versions.reading import (
     NothingReadyError,
     VersionNotReadableError,

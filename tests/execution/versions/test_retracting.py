@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from floe.catalog.audit import list_audit
+from floe.catalog.shown import details_of
 from floe.catalog.versions import get_version_of, hold_version, reserve_version
 from floe.execution.site import Site
 from floe.execution.sparks import Sparks
-from floe.execution.versions.places import details_of
 from floe.execution.versions.retracting import (
     PENDING,
     AlreadyRetractedError,

@@ -6,7 +6,7 @@ is the path that every run of every job takes.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import islice
 

@@ -23,6 +23,7 @@ from floe.catalog.retention import (
     list_unfinished_of,
     newest_good,
 )
+from floe.catalog.shown import PENDING, details_of, is_made_here
 from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import (
     ABANDONED,
@@ -44,8 +45,7 @@ from floe.execution.maintenance.items import Item, Kept, VacuumReport
 from floe.execution.maintenance.retention import is_in_force, retention_of, why_past
 from floe.execution.maintenance.sessions import LateSession
 from floe.execution.sparks import Sparks
-from floe.execution.versions.places import details_of, format_of, place_of
-from floe.execution.versions.retracting import PENDING, is_made_here
+from floe.execution.versions.places import format_of, place_of
 from floe.execution.versions.tables import table_lease
 from floe.execution.workspace import Workspace
 

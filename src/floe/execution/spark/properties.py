@@ -4,13 +4,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from floe.settings import make_private_folder
+
 SPECIAL = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 IN_KEYS = {**SPECIAL, " ": "\\ ", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!"}
 
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, at no moment half of it or open to others."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -11,6 +11,7 @@ from datetime import datetime
 from floe.execution.spark.place import ServerPlace
 from floe.execution.spark.processes import is_running
 from floe.execution.spark.properties import write_private
+from floe.settings import make_private_folder
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def forget_server(place: ServerPlace) -> None:
 @contextmanager
 def locked(place: ServerPlace) -> Iterator[None]:
     """Be the only one who starts or stops this server. The lock goes with its process."""
-    place.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(place.folder)
     with place.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

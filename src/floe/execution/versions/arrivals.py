@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from floe.catalog.schemas import Column, store_schemas
+from floe.catalog.shown import OWN, details_of
 from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import (
     READY,
@@ -28,7 +29,7 @@ from floe.execution.formats.contract import (
 from floe.execution.formats.manifests import DeliveryIncompleteError
 from floe.execution.versions.audits import Audited, audit_version, record_audit
 from floe.execution.versions.drafts import columns_of
-from floe.execution.versions.places import OWN, details_of, format_of
+from floe.execution.versions.places import format_of
 from floe.execution.versions.tables import table_lease
 from floe.execution.workspace import Workspace
 

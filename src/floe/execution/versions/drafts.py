@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from floe.catalog.edges import list_consumers
 from floe.catalog.schemas import Column, list_columns, store_schemas
+from floe.catalog.shown import details_of, with_details
 from floe.catalog.versions import (
     ABANDONED,
     PUBLISHING,
@@ -43,7 +44,7 @@ from floe.execution.versions.audits import (
     record_audit,
 )
 from floe.execution.versions.contracts import ContractBrokenError, fit_columns
-from floe.execution.versions.places import details_of, format_of, place_of, with_details
+from floe.execution.versions.places import format_of, place_of
 from floe.execution.versions.writers import WriterSession
 from floe.execution.workspace import Workspace
 from floe.spec.processes import WriteMode

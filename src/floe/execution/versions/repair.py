@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from floe.catalog.datasets import get_dataset
 from floe.catalog.leases import is_held, read_lease
+from floe.catalog.shown import details_of
 from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import (
     ABANDONED,
@@ -21,7 +22,7 @@ from floe.catalog.versions import (
 from floe.execution.holders import is_dead
 from floe.execution.sparks import Sparks
 from floe.execution.versions.drafts import finish_publish
-from floe.execution.versions.places import details_of, format_of, place_of
+from floe.execution.versions.places import format_of, place_of
 from floe.execution.versions.writers import end_writer
 from floe.execution.workspace import Workspace
 

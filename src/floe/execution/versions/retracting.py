@@ -14,31 +14,26 @@ from floe.catalog.datasets import find_dataset, get_dataset
 from floe.catalog.retention import (
     StateEvent,
     describe_state,
-    iter_ready,
     list_ready_after,
     list_retracted_with,
-    ready_of_same_key,
 )
-from floe.catalog.tables import Dataset, DatasetVersion
-from floe.catalog.versions import (
-    READY,
-    RETRACTED,
-    get_version,
-    get_version_by_id,
-    retract_version,
+from floe.catalog.shown import (
+    PENDING,
+    details_of,
+    find_shown,
+    is_pending,
+    is_whole,
+    take_back,
+    with_details,
 )
+from floe.catalog.tables import DatasetVersion
+from floe.catalog.versions import RETRACTED, get_version, get_version_by_id
 from floe.errors import FloeError
 from floe.execution import faults
 from floe.execution.formats.contract import Format, VersionPlace, VersionUnreadableError
 from floe.execution.leases import Held, LeaseTakenError
 from floe.execution.sparks import Sparks
-from floe.execution.versions.places import (
-    OWN,
-    details_of,
-    format_of,
-    place_of,
-    with_details,
-)
+from floe.execution.versions.places import format_of, place_of
 from floe.execution.versions.tables import table_lease
 from floe.execution.workspace import Workspace
 
@@ -47,8 +42,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 LONGEST_WAIT = timedelta(hours=1)
-PENDING = "pending_show"
-"""The note on a retracted version that the stable name may still show it."""
 
 
 class RetractionUnfinishedError(FloeError):
@@ -123,11 +116,6 @@ def finish_retractions(workspace: Workspace, sparks: Sparks) -> list[Retraction]
     ]
 
 
-def is_made_here(version: DatasetVersion) -> bool:
-    """Tell whether floe keeps a version: whether a format of its own noted where."""
-    return OWN in (version.metadata_json or {})
-
-
 def _left_behind(workspace: Workspace) -> list[tuple[int, str]]:
     declared = workspace.site.spec.datasets
     with workspace.catalog.reading() as session:
@@ -135,7 +123,7 @@ def _left_behind(workspace: Workspace) -> list[tuple[int, str]]:
         named = [
             (one.dataset_version_id, get_dataset(session, one.dataset_id).name)
             for one in left
-            if PENDING in details_of(one)
+            if is_pending(one)
         ]
     return [(number, name) for number, name in named if name in declared]
 
@@ -147,7 +135,7 @@ def _finish_left(
         with workspace.leases.hold(table_lease(workspace, dataset), wait=None) as lease:
             with workspace.catalog.reading() as session:
                 version = get_version_by_id(session, version_id)
-            if PENDING not in details_of(version):
+            if not is_pending(version):
                 return None
             result = Retraction(dataset, version.version_tag, was_shown=True)
             marked = _Marked(version_id, dataset, result, pending=True)
@@ -162,18 +150,17 @@ def _mark(workspace: Workspace, name: str, tag: str, *, reason: str, actor: str)
     with workspace.catalog.writing() as session:
         dataset = find_dataset(session, name)
         version = get_version(session, dataset, tag)
-        if version.state == RETRACTED and PENDING in details_of(version):
+        # Of another project's dataset the note stays: its own next start finishes.
+        here = dataset.namespace == workspace.lake and dataset.name in workspace.site.spec.datasets
+        if version.state == RETRACTED and is_pending(version):
             result = Retraction(dataset.name, tag, was_shown=True)
-            return _Marked(version.dataset_version_id, dataset.name, result, pending=True)
+            return _Marked(version.dataset_version_id, dataset.name, result, pending=here)
         if version.state == RETRACTED:
             raise AlreadyRetractedError(dataset.name, tag, describe_state(session, version))
         before = version.state
-        shown = _is_shown(session, workspace, dataset, version)
-        previous = retract_version(session, version, reason=reason, actor=actor)
+        previous = take_back(session, version, reason=reason, actor=actor)
+        shown = is_pending(version)
         carried = () if shown else _carriers(session, version)
-        if shown:
-            details = {**details_of(version), PENDING: True}
-            version.metadata_json = with_details(version, details)
         record_audit(
             session,
             actor,
@@ -186,41 +173,7 @@ def _mark(workspace: Workspace, name: str, tag: str, *, reason: str, actor: str)
         )
         again = previous.version_tag if previous else None
         result = Retraction(dataset.name, tag, again, shown, carried_by=carried)
-        return _Marked(version.dataset_version_id, dataset.name, result, pending=shown)
-
-
-def _is_shown(
-    session: "Session", workspace: Workspace, dataset: Dataset, version: DatasetVersion
-) -> bool:
-    """Tell whether the stable name shows a version, or its partition."""
-    here = dataset.namespace == workspace.lake and dataset.name in workspace.site.spec.datasets
-    if not here or version.state != READY or not _has_name(version):
-        return False
-    shown = _to_show(session, version)
-    return shown is not None and shown.dataset_version_id == version.dataset_version_id
-
-
-def _has_name(version: DatasetVersion) -> bool:
-    # A delivery and an extract stay where they are: no stable name leads to them.
-    details = details_of(version)
-    apart = details.get("delivered") or details.get("extract")
-    return is_made_here(version) and not apart
-
-
-def _to_show(session: "Session", version: DatasetVersion) -> DatasetVersion | None:
-    """Return what the stable name has to show: all of it, or in the partition of a version."""
-    details = details_of(version)
-    if not _is_whole(version):
-        return ready_of_same_key(session, version)
-    # A table that is replaced shows its newest date; one that is added to, what was added last.
-    by_date = details.get("mode", "replace") == "replace"
-    ready = iter_ready(session, version.dataset_id, by_date=by_date)
-    return next((one for one in ready if _has_name(one)), None)
-
-
-def _is_whole(version: DatasetVersion) -> bool:
-    details = details_of(version)
-    return bool(details.get("whole", details.get("mode") != "overwrite_partition"))
+        return _Marked(version.dataset_version_id, dataset.name, result, pending=shown and here)
 
 
 def _carriers(session: "Session", version: DatasetVersion) -> tuple[str, ...]:
@@ -253,13 +206,13 @@ def _show_instead(
     """Let the stable name show what the catalog says now, or nothing."""
     with workspace.catalog.reading() as session:
         version = get_version_by_id(session, marked.version_id)
-        wanted = _to_show(session, version)
+        wanted = find_shown(session, version)
         away = place_of(workspace, marked.dataset, version)
         instead = None if wanted is None else place_of(workspace, marked.dataset, wanted)
     form = format_of(workspace, marked.dataset)
     if wanted is not None and instead is not None:
         # As much as was retracted: of a table's snapshot one partition, if the version was one.
-        instead = replace(instead, details={**instead.details, "whole": _is_whole(version)})
+        instead = replace(instead, details={**instead.details, "whole": is_whole(version)})
         try:
             _show(workspace, spark, form, wanted.dataset_version_id, instead)
         except VersionUnreadableError:

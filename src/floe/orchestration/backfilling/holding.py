@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from floe.errors import FloeError
+from floe.settings import make_private_folder
 
 
 class HeldError(FloeError):
@@ -24,7 +25,7 @@ class HeldError(FloeError):
 def held(folder: Path, name: str) -> Iterator[None]:
     """Hold a backfill. Who is killed holds it no longer."""
     path = _file(folder, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,6 +5,7 @@ from pathlib import Path
 import yaml
 
 from floe.orchestration.dbt.project import DbtProject
+from floe.settings import make_private_folder
 
 PROFILES = "profiles.yml"
 # Where a model is that names no schema. Nothing may be: `floe compile` refuses it.
@@ -19,7 +20,7 @@ def ensure_profile(project: DbtProject) -> Path:
     file = project.state / PROFILES
     text = profile_text(project)
     if not file.is_file() or file.read_text(encoding="utf-8") != text:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         file.write_text(text, encoding="utf-8")
     return file.parent
 
