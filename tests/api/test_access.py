@@ -230,7 +230,7 @@ def test_every_change_is_in_the_audit_log_with_who_and_before_and_after(
     steward.post(f"/api/v1/registration/{numbers['reg_id']}/approve", json={"comment": "fine"})
     newest = [
         (one["actor"], one["action"], one["before_json"], one["after_json"], one["reason"])
-        for one in steward.get("/api/v1/audit?limit=3").json()["items"]
+        for one in steward.get("/api/v1/audit?limit=4").json()["items"]
     ]
     assert newest == [
         (
@@ -240,6 +240,7 @@ def test_every_change_is_in_the_audit_log_with_who_and_before_and_after(
             {"status": "APPROVED", "dataset": "lake/credit.asked"},
             "fine",
         ),
+        ("data_steward", "dataset.update", {"status": "DRAFT"}, {"status": "ACTIVE"}, None),
         (
             "data_owner",
             "version.retract",
@@ -249,6 +250,32 @@ def test_every_change_is_in_the_audit_log_with_who_and_before_and_after(
         ),
         ("data_owner", "dataset.update", {"description": None}, {"description": "new"}, None),
     ]
+
+
+def test_what_changes_nothing_is_not_in_the_audit_log(
+    as_role: Callable[[str], TestClient], numbers: dict[str, Any]
+) -> None:
+    steward = as_role("DATA_STEWARD")
+    path = f"/api/v1/dataset/{numbers['dataset_id']}"
+    known = steward.get("/api/v1/audit").json()
+    said: list[dict[str, Any]] = [{}, {"owner_team": TEAM}, {"tags": []}]
+    for nothing in said:
+        assert steward.patch(path, json=nothing).status_code == 200
+    assert steward.get("/api/v1/audit").json() == known
+    steward.patch(path, json={"owner_team": TEAM, "tags": ["b", "a"]})
+    newest = steward.get("/api/v1/audit").json()["items"][0]
+    assert (newest["before_json"], newest["after_json"]) == ({"tags": []}, {"tags": ["a", "b"]})
+
+
+def test_a_job_host_cannot_take_a_dataset_from_its_owner(
+    as_role: Callable[[str], TestClient], numbers: dict[str, Any]
+) -> None:
+    claim = event(day="2026-09-02")
+    claim["outputs"][0]["facets"]["ownership"] = {"owners": [{"name": "team:Thieves"}]}
+    claim["outputs"][0]["facets"]["documentation"] = {"description": "ours"}
+    assert as_role(INGEST).post("/api/v1/lineage", json=claim).status_code == 201
+    found = as_role(DATA_OWNER).get(f"/api/v1/dataset/{numbers['dataset_id']}").json()
+    assert (found["owner_team"], found["description"], found["curated"]) == (TEAM, None, True)
 
 
 def test_a_job_host_sends_and_sees_nothing(as_role: Callable[[str], TestClient]) -> None:

@@ -1,20 +1,26 @@
 """Asking for what is known, on each store: every answer after one small night."""
 
+import base64
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from floe.api import create_app
+from floe.catalog.checks import put_check
 from floe.catalog.database import Catalog
+from floe.catalog.datasets import find_dataset, update_dataset
 from floe.catalog.principals import PLATFORM_ADMIN, create_token
+from floe.catalog.slas import put_sla
 from tests.api.night import (
     COMPUTE,
     EXPOSURE,
     POSITIONS,
     REPORT,
+    event,
     number_of,
     run_id,
     tell,
@@ -138,6 +144,7 @@ def test_a_retracted_version_gives_way_to_the_one_before(changed: TestClient) ->
     assert answer.json() == {
         "retracted": newest["version_tag"],
         "ready_again": older["version_tag"],
+        "still_shown": False,
     }
     again = changed.post(path, json={"reason": "wrong"})
     assert again.status_code == 409
@@ -154,6 +161,51 @@ def test_schemas_are_kept_and_compared(api: TestClient) -> None:
         params={"before": "2026-09-01.1", "after": "2026-09-02.1"},
     ).json()
     assert (compared["breaking"], compared["added"], compared["removed"]) == (False, [], [])
+
+
+def test_schemas_come_page_by_page(changed: TestClient) -> None:
+    for day, column in (("2026-09-04", "a"), ("2026-09-05", "b")):
+        body = event(day=day)
+        body["outputs"][0]["facets"]["schema"]["fields"] = [{"name": column, "type": "BIGINT"}]
+        changed.post("/api/v1/lineage", json=body)
+    seen = walk(changed, f"/api/v1/dataset/{number_of(changed, EXPOSURE)}/schemas")
+    columns = [[column["name"] for column in schema["columns"]] for schema in seen]
+    assert columns == [["b"], ["a"], ["id", "amount"]]
+
+
+def test_checks_and_broken_promises_come_page_by_page(
+    changed: TestClient, catalog: Catalog
+) -> None:
+    names = [f"lake/credit.{name}" for name in ("exposure", "positions", "report")]
+    with catalog.writing() as session:
+        hourly = put_sla(session, "hourly", sla_window_sec=3600).sla_id
+        for name in names:
+            update_dataset(session, find_dataset(session, name), default_sla_id=hourly)
+        for name in ("not_null", "no_negative", "unique"):
+            put_check(session, number_of(changed, EXPOSURE), name, kind="sql")
+    checks = walk(changed, f"/api/v1/dataset/{number_of(changed, EXPOSURE)}/checks")
+    assert [one["name"] for one in checks] == ["no_negative", "not_null", "unique"]
+    late = walk(changed, "/api/v1/sla/status")
+    assert [one["full_name"] for one in late] == names
+
+
+def walk(client: TestClient, path: str) -> list[dict[str, Any]]:
+    """All items of a list, one a page."""
+    items, cursor = [], None
+    while True:
+        query = {"limit": 1} | ({"cursor": cursor} if cursor else {})
+        page = client.get(path, params=query).json()
+        (item,) = page["items"]
+        items.append(item)
+        if (cursor := page["next"]) is None:
+            return items
+
+
+@pytest.mark.parametrize("place", ["['0001-01-01T00:00:00+14:00', 'x']", "['2026-09-01', 'x']"])
+def test_a_cursor_outside_the_calendar_is_none(api: TestClient, place: str) -> None:
+    cursor = base64.urlsafe_b64encode(place.replace("'", '"').encode()).decode()
+    path = f"/api/v1/dataset/{number_of(api, EXPOSURE)}/schemas"
+    assert api.get(path, params={"cursor": cursor}).status_code == 400
 
 
 def test_processes_are_listed_by_key_and_shown_with_their_runs(api: TestClient) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 from starlette.testclient import TestClient
 
-from floe.catalog.principals import DATA_OWNER, DATA_STEWARD
+from floe.catalog.principals import DATA_OWNER, DATA_STEWARD, PLATFORM_ADMIN
+from tests.api.night import EXPOSURE, number_of, tell
 
 WANTED = {
     "namespace": "lake",
@@ -54,6 +55,47 @@ def test_what_is_rejected_stays_as_a_record(
     assert steward.get("/api/v1/registrations", params={"status": "PENDING"}).json()["items"] == []
 
 
+def test_what_was_rejected_can_be_asked_for_again(
+    as_role: Callable[[str], TestClient], asked: int
+) -> None:
+    as_role(DATA_STEWARD).post(f"/api/v1/registration/{asked}/reject", json={})
+    answer = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=WANTED)
+    assert (answer.status_code, answer.json()["status"]) == (201, "PENDING")
+    assert status_of(as_role(DATA_STEWARD)) == "DRAFT"
+
+
+def test_what_came_by_events_is_owned_once_a_steward_approves(
+    as_role: Callable[[str], TestClient],
+) -> None:
+    tell(as_role(PLATFORM_ADMIN))
+    wanted = {**WANTED, "name": EXPOSURE}
+    number = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=wanted).json()["reg_id"]
+    path = "/api/v1/dataset/" + str(number_of(as_role(DATA_OWNER), EXPOSURE))
+    assert as_role(DATA_OWNER).patch(path, json={"category": "x"}).status_code == 403
+    as_role(DATA_STEWARD).post(f"/api/v1/registration/{number}/approve", json={})
+    found = as_role(DATA_OWNER).patch(path, json={"description": "ours"}).json()
+    assert (found["owner_team"], found["category"]) == ("Credit Risk", "credit")
+    again = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=wanted)
+    assert (again.status_code, "registered already" in again.text) == (409, True)
+
+
+@pytest.mark.parametrize("verdict", ["approve", "reject"])
+def test_a_decision_needs_no_words(
+    as_role: Callable[[str], TestClient], asked: int, verdict: str
+) -> None:
+    answer = as_role(DATA_STEWARD).post(f"/api/v1/registration/{asked}/{verdict}")
+    assert (answer.status_code, answer.json()["review_comment"]) == (200, None)
+
+
+def test_a_decision_with_words_names_their_type(
+    as_role: Callable[[str], TestClient], asked: int
+) -> None:
+    path = f"/api/v1/registration/{asked}/approve"
+    for body in (b'{"comment": "fine"}', iter([b"{}"])):
+        answer = as_role(DATA_STEWARD).post(path, content=body)
+        assert answer.status_code == 415
+
+
 def test_a_decision_is_made_once(as_role: Callable[[str], TestClient], asked: int) -> None:
     steward = as_role(DATA_STEWARD)
     for status in (200, 409):
@@ -66,7 +108,7 @@ def test_a_name_that_is_taken_cannot_be_asked_for(
 ) -> None:
     answer = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=WANTED)
     assert answer.status_code == 409
-    assert "registered already" in answer.json()["detail"]
+    assert "asked for already" in answer.json()["detail"]
     assert as_role(DATA_OWNER).get(f"/api/v1/registration/{asked + 1}").status_code == 404
 
 

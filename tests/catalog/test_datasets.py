@@ -67,8 +67,9 @@ def test_an_update_says_what_changed_and_leaves_an_event(catalog: Catalog) -> No
     with catalog.writing() as session:
         trades = create_dataset(session, "lake", "trades", category="market", actor="ann")
         values: DatasetFields = {"category": "market", "owner_team": "Markets"}
-        assert update_dataset(session, trades, actor="bob", **values) == ["owner_team"]
-        assert update_dataset(session, trades, actor="bob", **values) == []
+        change = update_dataset(session, trades, actor="bob", **values)
+        assert (change.before, change.after) == ({"owner_team": None}, {"owner_team": "Markets"})
+        assert not update_dataset(session, trades, actor="bob", **values)
     with catalog.reading() as session:
         events = list_dataset_events(session, find_dataset(session, "trades").dataset_id)
         assert [(event.event_type, event.actor) for event in events] == [

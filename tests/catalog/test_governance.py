@@ -1,15 +1,22 @@
 """Schemas, SLAs, checks, registrations, leases and the audit log."""
 
 from datetime import date, timedelta
+from typing import Unpack
 
 import pytest
+from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.audit import list_audit, record_audit
 from floe.catalog.checks import FAIL, list_checks, list_results, put_check, record_result
 from floe.catalog.database import Catalog
-from floe.catalog.datasets import create_dataset
-from floe.catalog.errors import RegistrationNotFoundError, WrongStateError
+from floe.catalog.datasets import DatasetFields, create_dataset, set_status, update_dataset
+from floe.catalog.errors import (
+    DatasetExistsError,
+    RegistrationNotFoundError,
+    RegistrationPendingError,
+    WrongStateError,
+)
 from floe.catalog.leases import acquire_lease, release_lease, renew_lease
 from floe.catalog.registrations import (
     approve_registration,
@@ -19,7 +26,7 @@ from floe.catalog.registrations import (
 )
 from floe.catalog.schemas import Column, diff_schemas, list_columns, store_schemas
 from floe.catalog.slas import list_stale_datasets, put_sla
-from floe.catalog.tables import Dataset
+from floe.catalog.tables import Dataset, DatasetRegistration, Project
 from floe.catalog.versions import READY, reserve_version
 
 TUESDAY = date(2026, 9, 1)
@@ -62,6 +69,8 @@ def test_a_dataset_older_than_its_window_is_stale(catalog: Catalog) -> None:
         stale = list_stale_datasets(session, now)
         assert [one.full_name for one in stale] == ["lake/never", "lake/old"]
         assert stale[1].last_produced_at == now - 2 * HOUR
+        assert list_stale_datasets(session, now, limit=1) == stale[:1]
+        assert list_stale_datasets(session, now, after="lake/never", limit=1) == stale[1:]
 
 
 def test_an_sla_put_again_is_changed_in_place(catalog: Catalog) -> None:
@@ -96,6 +105,77 @@ def test_approving_a_registration_activates_its_dataset(catalog: Catalog) -> Non
         assert session.get_one(Dataset, asked.dataset_id).status == "ACTIVE"
         assert list_registrations(session) == []
         assert [one.reviewer for one in list_registrations(session, status=None)] == ["steward"]
+
+
+def test_what_was_rejected_can_be_asked_for_again(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        first = ask(session, "market.curves", owner_team="Markets", category="rates")
+        reject_registration(session, first.reg_id, reviewer="steward", comment="Whose is it?")
+        again = ask(session, "market.curves", owner_team="Market Data", category=None)
+        dataset = session.get_one(Dataset, again.dataset_id)
+        assert (again.dataset_id, dataset.status) == (first.dataset_id, "DRAFT")
+        assert (dataset.owner_team, dataset.category) == ("Market Data", None)
+        with pytest.raises(RegistrationPendingError, match="asked for already"):
+            ask(session, "market.curves")
+        approve_registration(session, again.reg_id, reviewer="steward")
+        assert dataset.status == "ACTIVE"
+        with pytest.raises(DatasetExistsError, match="registered already"):
+            ask(session, "market.curves")
+
+
+def test_a_dataset_known_from_events_can_be_asked_for(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        observed = create_dataset(session, "lake", "fx", owner_team="Jobs", description="rates")
+        asked = ask(session, "fx", owner_team="Market Data", description=None)
+        assert (observed.status, observed.owner_team, observed.curated) == ("ACTIVE", "Jobs", False)
+        with pytest.raises(RegistrationPendingError):
+            ask(session, "fx")
+        approve_registration(session, asked.reg_id, reviewer="steward")
+        assert (observed.owner_team, observed.description) == ("Market Data", "rates")
+        assert (observed.status, observed.curated) == ("ACTIVE", True)
+        (entry,) = list_audit(session, object_type="DATASET", object_key="lake/fx")
+        assert (entry.actor, entry.action) == ("steward", "dataset.update")
+        assert entry.before_json == {"owner_team": "Jobs", "curated": False}
+        assert entry.after_json == {"owner_team": "Market Data", "curated": True}
+
+
+def test_a_rejected_request_leaves_a_dataset_known_from_events_as_it_was(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        observed = create_dataset(session, "lake", "fx", owner_team="Jobs")
+        for team in ("Market Data", "Credit Risk"):
+            asked = ask(session, "fx", owner_team=team)
+            reject_registration(session, asked.reg_id, reviewer="steward")
+        assert (observed.status, observed.owner_team, observed.curated) == ("ACTIVE", "Jobs", False)
+        assert list_audit(session, object_type="DATASET") == []
+
+
+def test_what_a_steward_corrected_in_a_draft_is_what_is_approved(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        asked = ask(session, "market.curves", owner_team="Markts")
+        dataset = session.get_one(Dataset, asked.dataset_id)
+        update_dataset(session, dataset, owner_team="Markets", curated=True)
+        approve_registration(session, asked.reg_id, reviewer="steward")
+        assert (dataset.owner_team, dataset.status) == ("Markets", "ACTIVE")
+
+
+def test_what_a_project_declares_cannot_be_asked_for(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        project = Project(name="risk", timezone="UTC", content_hash="x", created_at=clock.now())
+        session.add(project)
+        session.flush()
+        asked = ask(session, "fx", owner_team="Market Data")
+        dataset = session.get_one(Dataset, asked.dataset_id)
+        declared: DatasetFields = {"project_id": project.project_id, "owner_team": "Risk"}
+        update_dataset(session, dataset, **declared)
+        set_status(session, dataset, "ACTIVE")
+        reject_registration(session, asked.reg_id, reviewer="steward")
+        assert (dataset.status, dataset.owner_team) == ("ACTIVE", "Risk")
+        with pytest.raises(DatasetExistsError, match="registered already"):
+            ask(session, "fx")
+
+
+def ask(session: Session, name: str, **values: Unpack[DatasetFields]) -> DatasetRegistration:
+    return submit_registration(session, "lake", name, submitted_by="ann", **values)
 
 
 def test_a_registration_is_decided_once(catalog: Catalog) -> None:

@@ -47,6 +47,13 @@ def test_a_declared_dataset_stays_even_when_it_is_younger(catalog: Catalog) -> N
         assert join_datasets(session, path, table) is table
 
 
+def test_a_curated_dataset_stays_even_when_it_is_younger(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        path = create_dataset(session, "s3://bucket", "exposure")
+        table = create_dataset(session, "lake", "credit.exposure", curated=True)
+        assert join_datasets(session, path, table) is table
+
+
 def test_edges_are_joined_with_the_wider_span(catalog: Catalog) -> None:
     with catalog.writing() as session:
         table = create_dataset(session, "lake", "credit.exposure")

@@ -34,6 +34,7 @@ from floe.catalog.tables import Table
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "catalog.md"
 HEAD = known_revisions()[-1]
+MOMENT = "'2026-09-01 12:00:00'"
 VIEW_COLUMNS = [
     "schema_id",
     "dataset_version_id",
@@ -97,6 +98,28 @@ def test_column_edges_outlive_their_new_key(empty: Catalog) -> None:
     downgrade_catalog(empty, "0001")
     with empty.engine.begin() as connection:
         assert connection.exec_driver_sql("SELECT * FROM column_edge").all() == [(1, *edge)]
+
+
+def test_what_people_had_set_before_is_known_as_theirs(empty: Catalog) -> None:
+    upgrade_catalog(empty, "0002")
+    with empty.engine.begin() as connection:
+        for name in ("asked", "changed", "observed"):
+            connection.exec_driver_sql(
+                "INSERT INTO dataset (namespace, name, full_name, status, needs_validation, "
+                f"created_at) VALUES ('lake', '{name}', 'lake/{name}', 'ACTIVE', 'N', {MOMENT})"
+            )
+        connection.exec_driver_sql(
+            "INSERT INTO dataset_registration (dataset_id, submitted_by, submitted_at, status) "
+            f"SELECT dataset_id, 'ann', {MOMENT}, 'PENDING' FROM dataset WHERE name = 'asked'"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO audit_log (occurred_at, actor, action, object_type, object_key) "
+            f"VALUES ({MOMENT}, 'ann', 'dataset.update', 'DATASET', 'lake/changed')"
+        )
+    upgrade_catalog(empty, "0003")
+    with empty.engine.begin() as connection:
+        rows = connection.exec_driver_sql("SELECT name, curated FROM dataset ORDER BY name").all()
+    assert rows == [("asked", "Y"), ("changed", "Y"), ("observed", "N")]
 
 
 def test_models_and_migrations_agree(catalog: Catalog) -> None:

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
+from floe.catalog.audit import list_audit
 from floe.catalog.changes import list_changes
 from floe.catalog.checks import list_checks
 from floe.catalog.database import Catalog
@@ -228,3 +229,98 @@ def test_a_dataset_declared_nowhere_is_noted_as_a_draft(catalog: Catalog) -> Non
     assert "noted dataset hr.staff (used here, declared nowhere yet)" in lines
     with catalog.reading() as session:
         assert find_dataset(session, "hr.staff").status == DRAFT
+
+
+def test_each_thing_that_a_registration_changes_is_in_the_audit_log(catalog: Catalog) -> None:
+    register(catalog, declare())
+    assert [(action, key) for action, key, _, _ in deeds(catalog)] == [
+        ("project.create", "credit-risk"),
+        ("dataset.create", "lake/market.fx_rates"),
+        ("dataset.create", "lake/credit.exposure"),
+        ("process.create", "floe/credit-risk/credit.exposure_daily"),
+    ]
+    _, (_, _, before, after), *_ = deeds(catalog)
+    assert before is None
+    assert (after["owner_team"], after["tags"]) == ("Market Data", ["daily", "feed"])
+    with catalog.reading() as session:
+        assert {entry.actor for entry in list_audit(session)} == {"ann"}
+    register(catalog, declare())
+    assert len(deeds(catalog)) == 4
+
+
+def test_the_audit_log_has_what_a_declaration_was_before(catalog: Catalog) -> None:
+    register(catalog, declare())
+    known = len(deeds(catalog))
+    rates = {**RISK["datasets"]["market.fx_rates"], "category": "rates", "tags": ["feed"]}
+    exposure = {**RISK["datasets"]["credit.exposure"], "checks": []}
+    register(catalog, declare(datasets={"market.fx_rates": rates, "credit.exposure": exposure}))
+    project, changed, unchecked = deeds(catalog)[known:]
+    assert project[:2] == ("project.update", "credit-risk")
+    action, key, before, after = changed
+    assert (action, key) == ("dataset.update", "lake/market.fx_rates")
+    assert (before["category"], after["category"]) == ("market", "rates")
+    assert (before["tags"], after["tags"]) == (["daily", "feed"], ["feed"])
+    assert before.keys() == after.keys() == {"category", "tags", "declaration_json"}
+    _, _, before, after = unchecked
+    assert (before["checks"], after["checks"]) == (
+        {"no_negative": {"active": True}},
+        {"no_negative": {"active": False}},
+    )
+
+
+def test_the_audit_log_tells_what_was_renamed_and_what_was_given_up(catalog: Catalog) -> None:
+    register(catalog, declare())
+    known = len(deeds(catalog))
+    ead = {**RISK["datasets"]["credit.exposure"], "renamed_from": "credit.exposure"}
+    daily = {
+        **RISK["processes"]["credit.exposure_daily"],
+        "inputs": {},
+        "outputs": {"ead": "credit.ead"},
+        "renamed_from": "credit.exposure_daily",
+    }
+    register(catalog, declare(datasets={"credit.ead": ead}, processes={"credit.ead_daily": daily}))
+    _, dataset, gone, process = deeds(catalog)[known:]
+    assert dataset[:2] == ("dataset.rename", "lake/credit.ead")
+    assert (dataset[2]["name"], dataset[3]["name"]) == ("credit.exposure", "credit.ead")
+    assert gone == (
+        "dataset.deprecate",
+        "lake/market.fx_rates",
+        {"status": ACTIVE},
+        {"status": DEPRECATED},
+    )
+    assert process[:2] == ("process.rename", "floe/credit-risk/credit.ead_daily")
+    assert process[2]["process_key"] == "floe/credit-risk/credit.exposure_daily"
+
+
+def test_a_promise_that_changes_with_its_project_is_in_the_audit_log(catalog: Catalog) -> None:
+    register(catalog, declare())
+    register(catalog, declare(timezone="Europe/Paris"))
+    changed = [deed[1:] for deed in deeds(catalog) if deed[0] == "sla.update"]
+    assert changed[0] == (
+        "dataset:lake/market.fx_rates",
+        {"zone": "Europe/London"},
+        {"zone": "Europe/Paris"},
+    )
+
+
+def test_many_datasets_are_audited_in_one_statement(catalog: Catalog) -> None:
+    written: list[bool] = []
+
+    def note(_c: Any, _k: Any, statement: str, _p: Any, _x: Any, many: bool) -> None:
+        if statement.startswith("INSERT INTO audit_log"):
+            written.append(many)
+
+    event.listen(catalog.engine, "before_cursor_execute", note)
+    datasets: dict[str, Any] = {f"d.{n}": {} for n in range(50)}
+    register(catalog, declare(datasets=datasets, processes={}))
+    assert written == [True]
+    assert len(deeds(catalog)) == 51
+
+
+def deeds(catalog: Catalog) -> list[tuple[str, str, Any, Any]]:
+    """What the audit log holds, the oldest first."""
+    with catalog.reading() as session:
+        return [
+            (entry.action, entry.object_key, entry.before_json, entry.after_json)
+            for entry in reversed(list_audit(session))
+        ]

@@ -187,7 +187,7 @@ def test_commands_in_a_folder_without_a_project_find_what_its_api_keeps(tmp_path
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
 
     def floe(*words: str) -> "subprocess.CompletedProcess[str]":
-        command = [FLOE, *words]
+        command: list[str | Path] = [FLOE, *words]
         return subprocess.run(
             command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
         )

@@ -12,11 +12,17 @@ from floe.catalog.changes import list_changes
 from floe.catalog.checks import list_checks, list_results
 from floe.catalog.column_lineage import walk_columns
 from floe.catalog.database import Catalog
-from floe.catalog.datasets import DEPRECATED, create_dataset, find_dataset
+from floe.catalog.datasets import (
+    ACTIVE,
+    DEPRECATED,
+    create_dataset,
+    find_dataset,
+    update_dataset,
+)
 from floe.catalog.processes import find_process
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.runs import get_run
-from floe.catalog.tables import ColumnEdge, Dataset, DatasetVersion, RunInput
+from floe.catalog.tables import ColumnEdge, Dataset, DatasetVersion, ObservedFacet, RunInput
 from floe.catalog.versions import list_versions
 from floe.events.ingest import read_claim
 from tests.events.factory import FOREVER, NOON, at, event, read, run_id, written
@@ -58,6 +64,35 @@ def test_what_a_project_declares_stands_above_what_events_say(catalog: Catalog) 
     record(catalog, event("COMPLETE", at(0), outputs=[output]))
     with catalog.reading() as session:
         assert find_dataset(session, "credit.exposure").description == "declared"
+
+
+def test_what_people_set_stands_above_what_events_say(catalog: Catalog) -> None:
+    output = written("credit.exposure", description="observed", owner="team:Jobs")
+    record(catalog, event("COMPLETE", at(0), "before", outputs=[output]))
+    with catalog.writing() as session:
+        dataset = find_dataset(session, "credit.exposure")
+        update_dataset(session, dataset, owner_team="Credit Risk", curated=True)
+    later = written("credit.exposure", description="taken over", owner="team:Thieves")
+    record(catalog, event("COMPLETE", at(1), "after", outputs=[later]))
+    dropped = {"lifecycleStateChange": "DROP", "_producer": "x", "_schemaURL": "y"}
+    record(catalog, with_facets("credit.exposure", lifecycleStateChange=dropped))
+    with catalog.reading() as session:
+        dataset = find_dataset(session, "credit.exposure")
+        assert (dataset.description, dataset.owner_team) == ("observed", "Credit Risk")
+        assert dataset.status == ACTIVE
+        kept = session.scalar(select(ObservedFacet.body).where(ObservedFacet.facet == "ownership"))
+        assert "Thieves" in str(kept)
+
+
+def test_a_symlink_does_not_take_a_dataset_from_those_who_look_after_it(catalog: Catalog) -> None:
+    record(catalog, event("COMPLETE", at(0), "old", outputs=[written("jobs.copy", owner="Jobs")]))
+    with catalog.writing() as session:
+        create_dataset(session, "lake", "credit.exposure", owner_team="Credit Risk", curated=True)
+    linked = written("jobs.copy", symlink=("lake", "credit.exposure"))
+    record(catalog, event("COMPLETE", at(1), "new", outputs=[linked]))
+    with catalog.reading() as session:
+        joined = find_dataset(session, "jobs.copy")
+        assert (joined.name, joined.owner_team) == ("credit.exposure", "Credit Risk")
 
 
 def test_a_dropped_dataset_is_deprecated_until_it_is_made_again(catalog: Catalog) -> None:

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -12,8 +13,10 @@ from floe.api.errors import BadCursorError
 T = TypeVar("T")
 
 
-# Where a page ended: a number, a text, or a name and a number.
-Place = int | str | list[str | int]
+# Where a page ended: a number, a text, a name and a number, or a moment and a text.
+Place = int | str | list[str | int] | tuple[datetime, str]
+# Beyond these a change of zone would leave the calendar.
+_EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def write_cursor(place: Place) -> str:
@@ -36,9 +39,21 @@ def read_name(cursor: str | None) -> tuple[str, int] | None:
     return None if cursor is None else _read(cursor, _Name)
 
 
+def read_moment(cursor: str | None) -> tuple[datetime, str] | None:
+    """Return the moment and the text that a cursor stands for."""
+    if cursor is None:
+        return None
+    moment, text = _read(cursor, _Moment)
+    if not _EARLIEST <= moment <= _LATEST:
+        raise BadCursorError(cursor)
+    return moment, text
+
+
 _Number = msgspec.json.Decoder(Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)])
 _Text = msgspec.json.Decoder(str)
 _Name = msgspec.json.Decoder(tuple[str, Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]])
+
+_Moment = msgspec.json.Decoder(tuple[Annotated[datetime, msgspec.Meta(tz=True)], str])
 
 
 def _read(cursor: str, decoder: "msgspec.json.Decoder[T]") -> T:

@@ -54,6 +54,7 @@ def gives(
     shape: type | None = None,
     *statuses: int,
     takes: type | None = None,
+    may_be_empty: bool = False,
     status: int = 200,
     example: Any = None,
     media_type: str = JSON,
@@ -71,7 +72,7 @@ def gives(
     extra["responses"].update({str(one): {} for one in (*statuses, *ALWAYS)})
     if takes is not None:
         extra["requestBody"] = {
-            "required": True,
+            "required": not may_be_empty,
             "content": {JSON: {"schema": _reference(takes)}},
         }
     return {"openapi_extra": extra, "status_code": status}

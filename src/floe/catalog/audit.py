@@ -1,13 +1,16 @@
 """The audit log: who changed what, with the values before and after."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.tables import AuditLog
+
+LONGEST_KEY = 600
 
 
 def record_audit(
@@ -34,6 +37,36 @@ def record_audit(
             reason=reason,
         )
     )
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What was done to one thing."""
+
+    action: str
+    object_type: str
+    object_key: str
+    before: Any = None
+    after: Any = None
+
+
+def record_audits(session: Session, actor: str, deeds: Iterable[Deed]) -> None:
+    """Write that somebody changed many things at once, in one statement."""
+    now = clock.now()
+    rows = [
+        {
+            "occurred_at": now,
+            "actor": actor,
+            "action": deed.action,
+            "object_type": deed.object_type,
+            "object_key": deed.object_key,
+            "before_json": deed.before,
+            "after_json": deed.after,
+        }
+        for deed in deeds
+    ]
+    if rows:
+        session.execute(insert(AuditLog), rows)
 
 
 def list_audit(

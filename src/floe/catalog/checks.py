@@ -50,12 +50,16 @@ def new_check(dataset_id: int, name: str, **values: Unpack[CheckFields]) -> Qual
     return QualityCheckDef(dataset_id=dataset_id, name=name, created_at=clock.now(), **values)
 
 
-def list_checks(session: Session, dataset_id: int) -> Sequence[QualityCheckDef]:
-    """Return the checks of a dataset that are in force."""
+def list_checks(
+    session: Session, dataset_id: int, *, after: str = "", limit: int | None = None
+) -> Sequence[QualityCheckDef]:
+    """Return the checks of a dataset that are in force by name, from after one on."""
+    of = QualityCheckDef
     return session.scalars(
-        select(QualityCheckDef)
-        .where(QualityCheckDef.dataset_id == dataset_id, QualityCheckDef.active == True)  # noqa: E712
-        .order_by(QualityCheckDef.name)
+        select(of)
+        .where(of.dataset_id == dataset_id, of.active == True, of.name > after)  # noqa: E712
+        .order_by(of.name)
+        .limit(limit)
     ).all()
 
 

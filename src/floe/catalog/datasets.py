@@ -13,7 +13,7 @@ from floe import clock
 from floe.catalog.errors import AmbiguousDatasetError, DatasetExistsError, DatasetNotFoundError
 from floe.catalog.near_names import suggest_datasets
 from floe.catalog.questions import Question
-from floe.catalog.rows import apply_fields, number_of
+from floe.catalog.rows import Difference, change_fields, number_of
 from floe.catalog.search.documents import index_datasets, list_tags_of
 from floe.catalog.search.pages import DatasetHit
 from floe.catalog.tables import (
@@ -42,6 +42,7 @@ class DatasetFields(TypedDict, total=False):
     project_id: int | None
     timezone: str | None
     needs_validation: bool
+    curated: bool
     schema_hash: str | None
     declaration_json: Any
 
@@ -90,15 +91,14 @@ def new_dataset(
 
 def update_dataset(
     session: Session, dataset: Dataset, *, actor: str | None = None, **values: Unpack[DatasetFields]
-) -> list[str]:
-    """Change what differs; return the names of the fields that changed."""
-    changed = apply_fields(dataset, values)
-    if changed:
-        record_dataset_event(
-            session, dataset.dataset_id, "UPDATED", actor, {"changed": sorted(changed)}
-        )
+) -> Difference:
+    """Change what differs; return that, with the values before."""
+    change = change_fields(dataset, values)
+    if change:
+        detail = {"changed": sorted(change.after)}
+        record_dataset_event(session, dataset.dataset_id, "UPDATED", actor, detail)
         index_datasets(session, [dataset.dataset_id])
-    return changed
+    return change
 
 
 def set_status(
@@ -282,6 +282,7 @@ class DatasetView(NamedTuple):
     status: str
     timezone: str | None
     needs_validation: bool
+    curated: bool
     schema_hash: str | None
     declaration_json: Any
     created_by: str | None

@@ -92,10 +92,16 @@ class WrongStateError(FloeError):
 class DatasetExistsError(FloeError):
     """A name is taken."""
 
+    taken = "registered already. Choose another name."
+
     def __init__(self, full_name: str) -> None:
-        super().__init__(
-            f"A dataset named '{full_name}' is registered already. Choose another name."
-        )
+        super().__init__(f"A dataset named '{full_name}' is {self.taken}")
+
+
+class RegistrationPendingError(DatasetExistsError):
+    """A dataset is asked for while a steward has yet to decide about it."""
+
+    taken = "asked for already. Wait for the decision: GET /api/v1/registrations?status=PENDING"
 
 
 class WriterConflictError(FloeError):

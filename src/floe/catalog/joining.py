@@ -57,7 +57,7 @@ PLACES: tuple[tuple[type[Table], str, tuple[str, ...]], ...] = (
 
 
 def join_datasets(session: Session, first: Dataset, second: Dataset) -> Dataset:
-    """Make one dataset of two and return it: the declared one, else the older."""
+    """Make one dataset of two and return it: the declared, else the curated, else the older one."""
     kept, gone = (first, second) if _rank(first) <= _rank(second) else (second, first)
     _join_versions(session, kept.dataset_id, gone.dataset_id)
     _join_checks(session, kept.dataset_id, gone.dataset_id)
@@ -75,9 +75,9 @@ def join_datasets(session: Session, first: Dataset, second: Dataset) -> Dataset:
     return kept
 
 
-def _rank(dataset: Dataset) -> tuple[bool, int]:
+def _rank(dataset: Dataset) -> tuple[bool, bool, int]:
     # Numbers are given in the order in which datasets became known.
-    return dataset.project_id is None, dataset.dataset_id
+    return dataset.project_id is None, not dataset.curated, dataset.dataset_id
 
 
 def _move_rows(

@@ -4,10 +4,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
 from floe.catalog.questions import Question
@@ -104,13 +105,22 @@ def diff_schemas(before: Sequence[Column], after: Sequence[Column]) -> SchemaDif
     )
 
 
-def list_schema_history(session: Session, dataset_id: int) -> Sequence[SchemaSighting]:
-    """Return the schemas that a dataset was seen with, the newest first."""
-    return session.scalars(
-        select(SchemaSighting)
-        .where(SchemaSighting.dataset_id == dataset_id)
-        .order_by(SchemaSighting.last_seen.desc(), SchemaSighting.schema_hash)
-    ).all()
+def list_schema_history(
+    session: Session,
+    dataset_id: int,
+    *,
+    after: tuple[datetime, str] | None = None,
+    limit: int | None = None,
+) -> Sequence[SchemaSighting]:
+    """Return the schemas that a dataset was seen with, the newest first, from after one on."""
+    of = SchemaSighting
+    query = select(of).where(of.dataset_id == dataset_id)
+    if after is not None:
+        seen, schema_hash = after
+        query = query.where(
+            or_(of.last_seen < seen, and_(of.last_seen == seen, of.schema_hash > schema_hash))
+        )
+    return session.scalars(query.order_by(of.last_seen.desc(), of.schema_hash).limit(limit)).all()
 
 
 def list_columns_of(session: Session, hashes: Iterable[str]) -> dict[str, list[Column]]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import func, select
@@ -49,8 +50,10 @@ def put_sla(session: Session, name: str, **values: Unpack[SlaFields]) -> Sla:
     return sla
 
 
-def list_stale_datasets(session: Session, now: datetime) -> Sequence[StaleDataset]:
-    """Return the active datasets that are older than their SLA's window allows."""
+def list_stale_datasets(
+    session: Session, now: datetime, *, after: str = "", limit: int | None = None
+) -> Sequence[StaleDataset]:
+    """Return the active datasets that are older than their SLA allows, from after a name on."""
     last = func.max(DatasetVersion.produced_at)
     counted = DatasetVersion.state.in_((READY, SUPERSEDED))
     rows = session.execute(
@@ -61,18 +64,20 @@ def list_stale_datasets(session: Session, now: datetime) -> Sequence[StaleDatase
             (DatasetVersion.dataset_id == Dataset.dataset_id) & counted,
             isouter=True,
         )
-        .where(Sla.sla_window_sec.is_not(None), Dataset.status == ACTIVE)
+        .where(Sla.sla_window_sec.is_not(None), Dataset.status == ACTIVE, Dataset.full_name > after)
         .group_by(Dataset.dataset_id, Dataset.full_name, Sla.sla_window_sec)
         .order_by(Dataset.full_name)
     )
-    found = [
+    found = (
         StaleDataset(i, name, at, timedelta(seconds=window or 0)) for i, name, window, at in rows
-    ]
-    return [
+    )
+    # Not by the database: no two stores subtract seconds from a moment in the same words.
+    stale = (
         one
         for one in found
         if one.last_produced_at is None or now - one.last_produced_at > one.allowed
-    ]
+    )
+    return list(islice(stale, limit))
 
 
 def describe_sla(session: Session, sla_id: int | None) -> str | None:

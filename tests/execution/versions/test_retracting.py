@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from starlette.testclient import TestClient
 
+from floe.api import create_app
 from floe.catalog.audit import list_audit
-from floe.catalog.shown import details_of
+from floe.catalog.shown import PENDING, details_of
 from floe.catalog.versions import get_version_of, hold_version, reserve_version
 from floe.execution.site import Site
 from floe.execution.sparks import Sparks
 from floe.execution.versions.retracting import (
-    PENDING,
     AlreadyRetractedError,
     Retraction,
     RetractionUnfinishedError,
@@ -147,8 +148,26 @@ def test_who_retracted_what_and_why_is_kept(
         take_back(workspace, name, tag)
         with workspace.catalog.reading() as session:
             entry = list_audit(session, object_type="VERSION")[0]
-    assert (entry.actor, entry.action, entry.reason) == ("ann", "retract", "wrong prices")
+    assert (entry.actor, entry.action, entry.reason) == ("ann", "version.retract", "wrong prices")
     assert entry.object_key == f"lake/{name}@{tag}"
+
+
+def test_a_version_retracted_over_http_is_taken_from_the_stable_name_by_the_next_start(
+    spark_site: Site, spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = new_name()
+    with opened(spark_site, project(name), tmp_path) as workspace:
+        first, second = (make_version(workspace, spark, name, MONDAY, [(n, "a")]) for n in (1, 2))
+        with workspace.catalog.reading() as session:
+            number = get_version_of(session, workspace.dataset_id(name), second).dataset_version_id
+        app = create_app(workspace.catalog, login=False)
+        with TestClient(app, "http://127.0.0.1") as api:
+            answer = api.post(f"/api/v1/version/{number}/retract", json={"reason": "wrong prices"})
+        assert answer.json() == {"retracted": second, "ready_again": first, "still_shown": True}
+        assert shown(workspace, spark, name) == [2]
+        (done,) = finish_retractions(workspace, Sparks(workspace.site))
+        assert (done.tag, done.shows) == (second, first)
+        assert shown(workspace, spark, name) == [1]
 
 
 KILLED = """

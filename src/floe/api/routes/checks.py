@@ -7,12 +7,12 @@ from starlette.responses import Response
 from floe import clock
 from floe.api.access import GuardedRoute
 from floe.api.answers import reply
-from floe.api.cursors import cut_page, read_number
+from floe.api.cursors import cut_page, read_number, read_text
 from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Number, OptionalNumber
 from floe.api.documents import gives
 from floe.api.schemas.datasets import SlaStatus, StaleItem
 from floe.api.schemas.fields import shaped
-from floe.api.schemas.governance import CheckItem, CheckList, ResultItem, ResultPage
+from floe.api.schemas.governance import CheckItem, CheckPage, ResultItem, ResultPage
 from floe.api.services import services_of
 from floe.catalog import list_checks as checks_of
 from floe.catalog import list_stale_datasets
@@ -26,13 +26,17 @@ router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["quality"])
     "/dataset/{dataset_id}/checks",
     operation_id="list_checks",
     summary="The checks of a dataset",
-    **gives(CheckList, 404),
+    **gives(CheckPage, 400, 404),
 )
-def list_checks(request: Request, dataset_id: Number) -> Response:
+def list_checks(
+    request: Request, dataset_id: Number, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
     """Those in force, by name."""
     with services_of(request).sessions.reading() as session:
         get_dataset(session, dataset_id)
-        return reply(CheckList([shaped(one, CheckItem) for one in checks_of(session, dataset_id)]))
+        rows = checks_of(session, dataset_id, after=read_text(cursor) or "", limit=limit + 1)
+        page, after = cut_page(rows, limit, lambda row: row.name)
+        return reply(CheckPage([shaped(row, CheckItem) for row in page], after))
 
 
 @router.get(
@@ -67,15 +71,18 @@ def list_check_results(
     "/sla/status",
     operation_id="get_sla_status",
     summary="The datasets that break their SLA",
-    **gives(SlaStatus),
+    **gives(SlaStatus, 400),
 )
-def get_sla_status(request: Request) -> Response:
-    """Those whose newest version is older than their SLA allows, or that have none."""
+def get_sla_status(
+    request: Request, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Those whose newest version is older than their SLA allows, or that have none; by name."""
     now = clock.now()
     with services_of(request).sessions.reading() as session:
-        stale = list_stale_datasets(session, now)
+        stale = list_stale_datasets(session, now, after=read_text(cursor) or "", limit=limit + 1)
+    page, after = cut_page(stale, limit, lambda one: one.full_name)
     items = [
         StaleItem(one.dataset_id, one.full_name, one.last_produced_at, one.allowed.total_seconds())
-        for one in stale
+        for one in page
     ]
-    return reply(SlaStatus(now, items))
+    return reply(SlaStatus(now, items, after))

@@ -148,7 +148,10 @@ def _detail(session: Any, dataset_id: int) -> DatasetDetail:
     **gives(DatasetDetail, 400, 404, 413, 415, takes=DatasetChange),
 )
 async def update_dataset(request: Request, dataset_id: Number) -> Response:
-    """Its description, category, owner and tags. Owners may change their own datasets."""
+    """Its description, category, owner and tags. Owners may change their own datasets.
+
+    From then on these stand above what events say.
+    """
     wanted = await read_json(request, DatasetChange)
     sessions, caller = services_of(request).sessions, caller_of(request)
     return await run_in_threadpool(_update, sessions, caller, dataset_id, wanted)
@@ -163,22 +166,29 @@ def _update(
     with sessions.writing() as session:
         dataset = get_by_number(session, dataset_id)
         check_ownership(caller, "update_dataset", dataset)
-        before = {name: getattr(dataset, name) for name in values if name != "tags"}
-        if (tags := values.pop("tags", None)) is not None:
-            before["tags"] = list_tags(session, dataset_id)
-            replace_tags(session, dataset_id, tags)
-        change_dataset(session, dataset, actor=caller.name, **values)
-        after = values if tags is None else {**values, "tags": sorted(set(tags))}
+        if values:
+            _change(session, caller, dataset, values)
+        return reply(_detail(session, dataset_id))
+
+
+def _change(session: Any, caller: "Identity", dataset: Any, values: dict[str, Any]) -> None:
+    """Set what was given, which from now on stands above what events say."""
+    tags = values.pop("tags", None)
+    change = change_dataset(session, dataset, actor=caller.name, **values, curated=True)
+    if tags is not None:
+        before = list_tags(session, dataset.dataset_id)
+        if replace_tags(session, dataset.dataset_id, tags):
+            change.add("tags", before, sorted(set(tags)))
+    if change:
         record_audit(
             session,
             caller.name,
             "dataset.update",
             "DATASET",
             dataset.full_name,
-            before=before,
-            after=after,
+            before=change.before,
+            after=change.after,
         )
-        return reply(_detail(session, dataset_id))
 
 
 @router.get(

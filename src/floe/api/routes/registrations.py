@@ -47,7 +47,10 @@ router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["governance
     **gives(RegistrationItem, 400, 409, 413, 415, takes=DatasetRequest, status=201),
 )
 async def submit_registration(request: Request) -> Response:
-    """It is there as a draft until a steward approves it."""
+    """It is there as a draft until a steward approves it.
+
+    One that is known from events only stays as it is until then.
+    """
     wanted = await read_json(request, DatasetRequest)
     sessions, caller = services_of(request).sessions, caller_of(request)
     return await run_in_threadpool(_submit, sessions, caller, wanted)
@@ -115,10 +118,10 @@ def get_registration(request: Request, reg_id: Number) -> Response:
     "/registration/{reg_id}/approve",
     operation_id="approve_registration",
     summary="Approve a request",
-    **gives(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision),
+    **gives(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
 )
 async def approve_registration(request: Request, reg_id: Number) -> Response:
-    """The dataset becomes active."""
+    """The dataset becomes active, and what was asked for holds, whatever events say."""
     return await _decide(request, reg_id, "approve")
 
 
@@ -126,17 +129,27 @@ async def approve_registration(request: Request, reg_id: Number) -> Response:
     "/registration/{reg_id}/reject",
     operation_id="reject_registration",
     summary="Reject a request",
-    **gives(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision),
+    **gives(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
 )
 async def reject_registration(request: Request, reg_id: Number) -> Response:
-    """The draft is deprecated and stays as a record."""
+    """The draft is deprecated and stays as a record; it can be asked for again.
+
+    A dataset that was known from events before stays as it is.
+    """
     return await _decide(request, reg_id, "reject")
 
 
 async def _decide(request: Request, reg_id: int, verdict: str) -> Response:
-    said = await read_json(request, Decision)
+    said = Decision() if _says_nothing(request) else await read_json(request, Decision)
     sessions, caller = services_of(request).sessions, caller_of(request)
     return await run_in_threadpool(_write_decision, sessions, caller, reg_id, verdict, said)
+
+
+def _says_nothing(request: Request) -> bool:
+    """Tell a request without any body from one whose body has no type."""
+    headers = request.headers
+    length = headers.get("content-length", "0")
+    return length == "0" and not {"content-type", "transfer-encoding"} & set(headers)
 
 
 _VERDICTS = {"approve": approve, "reject": reject}

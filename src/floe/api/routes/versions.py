@@ -10,7 +10,7 @@ from starlette.responses import Response
 from floe.api.access import GuardedRoute, check_ownership
 from floe.api.answers import reply, reply_single
 from floe.api.bodies import read_json
-from floe.api.cursors import cut_page, read_number
+from floe.api.cursors import cut_page, read_moment, read_number
 from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Number
 from floe.api.documents import gives
 from floe.api.schemas.fields import shaped
@@ -19,8 +19,8 @@ from floe.api.schemas.versions import (
     Retraction,
     Retyped,
     SchemaChange,
-    SchemaHistory,
     SchemaItem,
+    SchemaPage,
     VersionDetail,
     VersionItem,
     VersionPage,
@@ -29,10 +29,10 @@ from floe.api.services import caller_of, services_of
 from floe.catalog import diff_schemas as compare_schemas
 from floe.catalog import get_version as get_by_tag
 from floe.catalog import list_columns
-from floe.catalog import retract_version as take_back
 from floe.catalog.audit import record_audit
 from floe.catalog.datasets import get_dataset
 from floe.catalog.schemas import list_columns_of, list_schema_history
+from floe.catalog.shown import is_pending, take_back
 from floe.catalog.versions import get_version_by_id, page_versions
 
 if TYPE_CHECKING:
@@ -100,7 +100,11 @@ def _detail(session: Any, version: Any) -> VersionDetail:
     **gives(Retracted, 400, 404, 409, 413, 415, takes=Retraction),
 )
 async def retract_version(request: Request, version_id: Number) -> Response:
-    """Nobody reads it any more; the one that it had superseded is READY again."""
+    """Nothing starts on it any more; the one that it had superseded is READY again.
+
+    Where the stable name of a dataset that floe writes shows it, the next run of its project lets
+    the name show another, or `floe retract` does at once: `still_shown` says so.
+    """
     wanted = await read_json(request, Retraction)
     sessions, caller = services_of(request).sessions, caller_of(request)
     return await run_in_threadpool(_retract, sessions, caller, version_id, wanted.reason)
@@ -124,26 +128,29 @@ def _retract(sessions: "Sessions", caller: "Identity", version_id: int, reason: 
             after={"state": version.state, "ready_again": ready_again},
             reason=reason,
         )
-        return reply(Retracted(version.version_tag, ready_again))
+        return reply(Retracted(version.version_tag, ready_again, is_pending(version)))
 
 
 @router.get(
     "/dataset/{dataset_id}/schemas",
     operation_id="list_schemas",
     summary="The schemas that a dataset has had",
-    **gives(SchemaHistory, 404),
+    **gives(SchemaPage, 400, 404),
 )
-def list_schemas(request: Request, dataset_id: Number) -> Response:
+def list_schemas(
+    request: Request, dataset_id: Number, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> Response:
     """When each was seen first and last, the newest first."""
     with services_of(request).sessions.reading() as session:
         get_dataset(session, dataset_id)
-        seen = list_schema_history(session, dataset_id)
-        columns = list_columns_of(session, (one.schema_hash for one in seen))
+        seen = list_schema_history(session, dataset_id, after=read_moment(cursor), limit=limit + 1)
+        page, after = cut_page(seen, limit, lambda one: (one.last_seen, one.schema_hash))
+        columns = list_columns_of(session, (one.schema_hash for one in page))
         items = [
             SchemaItem(one.schema_hash, one.first_seen, one.last_seen, columns[one.schema_hash])
-            for one in seen
+            for one in page
         ]
-        return reply(SchemaHistory(items))
+        return reply(SchemaPage(items, after))
 
 
 @router.get(

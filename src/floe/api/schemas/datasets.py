@@ -37,6 +37,7 @@ class DatasetDetail(Struct):
     status: str
     timezone: str | None
     needs_validation: bool
+    curated: bool
     schema_hash: str | None
     declaration_json: Any
     created_by: str | None
@@ -118,7 +119,8 @@ class StaleItem(Struct):
 
 
 class SlaStatus(Struct):
-    """The datasets that break their SLA at a moment."""
+    """A page of the datasets that break their SLA at a moment, by name."""
 
     at: datetime
     items: Sequence[StaleItem]
+    next: str | None

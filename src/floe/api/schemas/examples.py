@@ -81,6 +81,7 @@ EXAMPLES: dict[str, Any] = {
         "status": "ACTIVE",
         "timezone": "Europe/London",
         "needs_validation": False,
+        "curated": True,
         "schema_hash": "9f2c…",
         "declaration_json": None,
         "created_by": "credit-risk",
@@ -106,7 +107,7 @@ EXAMPLES: dict[str, Any] = {
     "Reported": {"run_id": _RUN_ID},
     "VersionPage": {"items": [_VERSION], "next": None},
     "Retraction": {"reason": "Computed with the rates of the day before."},
-    "Retracted": {"retracted": "2026-09-01.2", "ready_again": "2026-09-01.1"},
+    "Retracted": {"retracted": "2026-09-01.2", "ready_again": "2026-09-01.1", "still_shown": False},
     "RunPage": {"items": [_RUN], "next": None},
     "LineageGraph": {
         "nodes": [_NODE],

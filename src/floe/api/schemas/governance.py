@@ -21,10 +21,11 @@ class CheckItem(Struct):
     parameters_json: Any
 
 
-class CheckList(Struct):
-    """The checks of a dataset that are in force."""
+class CheckPage(Struct):
+    """A page of the checks of a dataset that are in force, by name."""
 
     items: Sequence[CheckItem]
+    next: str | None
 
 
 class ResultItem(Struct):

@@ -52,10 +52,11 @@ class Retraction(Struct, forbid_unknown_fields=True):
 
 
 class Retracted(Struct):
-    """A version that was taken back, and the one that is READY in its place."""
+    """A version that was taken back, the one that is READY in its place, and what readers see."""
 
     retracted: str
     ready_again: str | None
+    still_shown: bool
 
 
 class SchemaItem(Struct):
@@ -67,10 +68,11 @@ class SchemaItem(Struct):
     columns: Sequence[Column]
 
 
-class SchemaHistory(Struct):
-    """The schemas that a dataset was seen with, the newest first."""
+class SchemaPage(Struct):
+    """A page of the schemas that a dataset was seen with, the newest first."""
 
     items: Sequence[SchemaItem]
+    next: str | None
 
 
 class Retyped(Struct):

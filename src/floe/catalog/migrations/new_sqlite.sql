@@ -531,4 +531,12 @@ CREATE INDEX idx_run_input_version ON run_input (dataset_version_id) WHERE datas
 
 UPDATE floe_revision SET version_num='0002' WHERE floe_revision.version_num = '0001';
 
+-- Running upgrade 0002 -> 0003
+
+ALTER TABLE dataset ADD COLUMN curated CHAR(1) DEFAULT 'N' NOT NULL;
+
+UPDATE dataset SET curated = 'Y' WHERE dataset_id IN (SELECT dataset_id FROM dataset_registration) OR full_name IN (SELECT object_key FROM audit_log WHERE action = 'dataset.update');
+
+UPDATE floe_revision SET version_num='0003' WHERE floe_revision.version_num = '0002';
+
 

@@ -19,16 +19,16 @@ from floe.catalog.projects import declarations
 from floe.catalog.projects.details import put_checks, put_slas, put_tags
 from floe.catalog.projects.reading import rows_by_name
 from floe.catalog.projects.scope import Scope
-from floe.catalog.rows import apply_fields
+from floe.catalog.rows import Difference, change_fields, given
 from floe.catalog.schemas import store_schemas
 from floe.catalog.tables import Dataset, Project
 
-Changes = defaultdict[str, list[str]]
+Changes = defaultdict[str, Difference]
 
 
 def register_datasets(scope: Scope) -> dict[str, Dataset]:
     """Make the catalog's datasets those of the project; return the declared ones by name."""
-    changes: Changes = defaultdict(list)
+    changes: Changes = defaultdict(Difference)
     known = _rename(scope, _known(scope), changes)
     rows = {
         name: _put_dataset(scope, known.get(name), name, fields, changes)
@@ -56,7 +56,7 @@ def _rename(scope: Scope, known: dict[str, Dataset], changes: Changes) -> dict[s
             row = known[name] = known.pop(before)
             _check_ownership(scope, row)
             rename_dataset(scope.session, row, name, actor=scope.actor)
-            changes[name].append(f"renamed from {before}")
+            changes[name].add("name", before, name)
     return known
 
 
@@ -67,7 +67,7 @@ def _fields(scope: Scope) -> dict[str, DatasetFields]:
     columns = [declarations.dataset_columns(spec) for spec in declared.values()]
     hashes = dict(zip(declared, store_schemas(scope.session, columns), strict=True))
     slas = put_slas(
-        scope.session,
+        scope,
         {
             f"dataset:{scope.full_name(name)}": declarations.dataset_sla(scope.spec, spec)
             for name, spec in specs.items()
@@ -91,11 +91,13 @@ def _put_dataset(
     if row is None:
         row = new_dataset(scope.lake, name, status=ACTIVE, actor=scope.actor, **fields)
         scope.session.add(row)
+        changes[name].after.update(given(fields), status=ACTIVE)
         return row
     _check_ownership(scope, row)
-    changes[name] += apply_fields(row, fields)
+    changes[name].update(change_fields(row, fields))
+    before = row.status
     if set_status(scope.session, row, ACTIVE, actor=scope.actor):
-        changes[name].append("status")
+        changes[name].add("status", before, ACTIVE)
     return row
 
 
@@ -109,10 +111,12 @@ def _check_ownership(scope: Scope, row: Dataset) -> None:
 def _put_details(scope: Scope, rows: dict[str, Dataset], changes: Changes) -> None:
     numbers = {row.dataset_id: name for name, row in rows.items()}
     specs = {number: scope.spec.datasets[name] for number, name in numbers.items()}
-    for number in put_tags(scope.session, {n: set(spec.tags) for n, spec in specs.items()}):
-        changes[numbers[number]].append("tags")
-    for number in put_checks(scope.session, {n: spec.checks for n, spec in specs.items()}):
-        changes[numbers[number]].append("checks")
+    tags = put_tags(scope.session, {n: set(spec.tags) for n, spec in specs.items()})
+    for number, before in tags.items():
+        changes[numbers[number]].add("tags", sorted(before), sorted(set(specs[number].tags)))
+    checks = put_checks(scope.session, {n: spec.checks for n, spec in specs.items()})
+    for number, change in checks.items():
+        changes[numbers[number]].add("checks", change.before, change.after)
     for number, spec in specs.items():
         for alias in spec.aliases:
             add_alias(scope.session, number, alias.namespace, alias.name)
@@ -122,13 +126,25 @@ def _announce(
     scope: Scope, known: dict[str, Dataset], rows: dict[str, Dataset], changes: Changes
 ) -> None:
     for name, row in rows.items():
+        change = changes[name]
         if name not in known:
             scope.report.add("created", "dataset", name)
+            scope.note("create", "dataset", row.full_name, Difference(after=change.after))
             record_dataset_event(scope.session, row.dataset_id, "REGISTERED", scope.actor)
-        elif changes[name]:
-            scope.report.add("updated", "dataset", name, changes[name])
-            detail = {"changed": sorted(changes[name])}
+        elif change:
+            words = _words(change)
+            scope.report.add("updated", "dataset", name, words)
+            action = "rename" if "name" in change.after else "update"
+            scope.note(action, "dataset", row.full_name, change)
+            detail = {"changed": sorted(words)}
             record_dataset_event(scope.session, row.dataset_id, "UPDATED", scope.actor, detail)
+
+
+def _words(change: Difference) -> list[str]:
+    return [
+        f"renamed from {change.before[column]}" if column == "name" else column
+        for column in change.after
+    ]
 
 
 def _deprecate(scope: Scope, declared: set[int]) -> None:
@@ -140,5 +156,7 @@ def _deprecate(scope: Scope, declared: set[int]) -> None:
     for row in owned:
         # One that code of the project made and nobody ever declared cannot have vanished.
         if row.dataset_id not in declared and row.declaration_json is not None:
+            change = Difference({"status": row.status}, {"status": DEPRECATED})
             set_status(scope.session, row, DEPRECATED, actor=scope.actor)
+            scope.note("deprecate", "dataset", row.full_name, change)
             scope.report.add("deprecated", "dataset", row.name)

@@ -10,29 +10,31 @@ from floe import clock
 from floe.catalog.checks import new_check
 from floe.catalog.projects import declarations
 from floe.catalog.projects.reading import rows_by_name
-from floe.catalog.rows import apply_fields
+from floe.catalog.projects.scope import Scope
+from floe.catalog.rows import Difference, change_fields
 from floe.catalog.slas import SlaFields
 from floe.catalog.stores import store_of
 from floe.catalog.tables import DatasetTag, QualityCheckDef, Sla
 from floe.spec import AnyCheck
 
 
-def put_slas(session: Session, promises: Mapping[str, SlaFields | None]) -> dict[str, int]:
+def put_slas(scope: Scope, promises: Mapping[str, SlaFields | None]) -> dict[str, int]:
     """Make these promises known under their names; return their numbers by name."""
     wanted = {name: fields for name, fields in promises.items() if fields is not None}
-    rows = rows_by_name(session, Sla, Sla.name, wanted)
+    rows = rows_by_name(scope.session, Sla, Sla.name, wanted)
     for name, fields in wanted.items():
-        if name in rows:
-            apply_fields(rows[name], fields)
-        else:
+        if name not in rows:
+            # Of a new one, the dataset or process that makes the promise tells.
             rows[name] = Sla(name=name, created_at=clock.now(), **fields)
-            session.add(rows[name])
-    session.flush()
+            scope.session.add(rows[name])
+        elif change := change_fields(rows[name], fields):
+            scope.note("update", "sla", name, change)
+    scope.session.flush()
     return {name: row.sla_id for name, row in rows.items()}
 
 
-def put_tags(session: Session, tags: Mapping[int, set[str]]) -> list[int]:
-    """Give each dataset exactly these tags; return the datasets whose tags changed."""
+def put_tags(session: Session, tags: Mapping[int, set[str]]) -> dict[int, set[str]]:
+    """Give each dataset exactly these tags; return what they were where they changed."""
     current = _current_tags(session, list(tags))
     changed = [number for number, wanted in tags.items() if wanted != current[number]]
     for number in changed:
@@ -46,7 +48,7 @@ def put_tags(session: Session, tags: Mapping[int, set[str]]) -> list[int]:
     ]
     if added:
         session.execute(insert(DatasetTag), added)
-    return changed
+    return {number: current[number] for number in changed}
 
 
 def _current_tags(session: Session, dataset_ids: Sequence[int]) -> defaultdict[int, set[str]]:
@@ -62,14 +64,14 @@ def _current_tags(session: Session, dataset_ids: Sequence[int]) -> defaultdict[i
     return current
 
 
-def put_checks(session: Session, checks: Mapping[int, Iterable[AnyCheck]]) -> list[int]:
-    """Make these the checks of each dataset; return the datasets whose checks changed."""
+def put_checks(session: Session, checks: Mapping[int, Iterable[AnyCheck]]) -> dict[int, Difference]:
+    """Make these the checks of each dataset; return by name those that changed."""
     current = _current_checks(session, list(checks))
-    return [
-        number
+    changes = {
+        number: _put_checks_of(session, number, current[number], declared)
         for number, declared in checks.items()
-        if _put_checks_of(session, number, current[number], declared)
-    ]
+    }
+    return {number: change for number, change in changes.items() if change}
 
 
 def _put_checks_of(
@@ -77,17 +79,17 @@ def _put_checks_of(
     dataset_id: int,
     current: Mapping[str, QualityCheckDef],
     declared: Iterable[AnyCheck],
-) -> bool:
-    wanted = dict(map(declarations.check_fields, declared))
-    new = [name for name in wanted if name not in current]
-    session.add_all(new_check(dataset_id, name, **wanted[name]) for name in new)
-    # A check that vanished stays for its results, and is no longer run.
-    changed = [
-        name
-        for name, row in current.items()
-        if apply_fields(row, wanted.get(name, {"active": False}))
-    ]
-    return bool(new or changed)
+) -> Difference:
+    wanted, difference = dict(map(declarations.check_fields, declared)), Difference()
+    for name, fields in wanted.items():
+        if name not in current:
+            session.add(new_check(dataset_id, name, **fields))
+            difference.add(name, None, fields)
+    for name, row in current.items():
+        # A check that vanished stays for its results, and is no longer run.
+        if change := change_fields(row, wanted.get(name, {"active": False})):
+            difference.add(name, change.before, change.after)
+    return difference
 
 
 def _current_checks(

@@ -21,16 +21,19 @@ from floe.catalog.projects import declarations
 from floe.catalog.projects.details import put_slas
 from floe.catalog.projects.reading import rows_by_name
 from floe.catalog.projects.scope import Scope
-from floe.catalog.rows import apply_fields
+from floe.catalog.rows import Difference, change_fields, given
 from floe.catalog.stores import store_of
 from floe.catalog.tables import Dataset, LineageEdge, Process, Project
+
+Changes = defaultdict[str, Difference]
 
 
 def register_processes(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
     """Make the catalog's processes those of the project, and the edges those they declare."""
-    known = _rename(scope, _known(scope))
+    changes: Changes = defaultdict(Difference)
+    known = _rename(scope, _known(scope), changes)
     rows = {
-        name: _put_process(scope, known.get(scope.process_key(name)), name, fields)
+        name: _put_process(scope, known.get(scope.process_key(name)), name, fields, changes[name])
         for name, fields in _fields(scope).items()
     }
     gone = _deprecate(scope, set(map(id, rows.values())))
@@ -55,11 +58,12 @@ def _known(scope: Scope) -> dict[str, Process]:
     return rows_by_name(scope.session, Process, Process.process_key, keys)
 
 
-def _rename(scope: Scope, known: dict[str, Process]) -> dict[str, Process]:
+def _rename(scope: Scope, known: dict[str, Process], changes: Changes) -> dict[str, Process]:
     for name, spec in scope.spec.processes.items():
         key, before = scope.process_key(name), spec.renamed_from
         if before and key not in known and scope.process_key(before) in known:
             row = known[key] = known.pop(scope.process_key(before))
+            changes[name].add("process_key", row.process_key, key)
             row.process_key = key
             scope.report.add("renamed", "process", name, [f"was {before}"])
     return known
@@ -68,7 +72,7 @@ def _rename(scope: Scope, known: dict[str, Process]) -> dict[str, Process]:
 def _fields(scope: Scope) -> dict[str, ProcessFields]:
     specs = scope.spec.processes
     slas = put_slas(
-        scope.session,
+        scope,
         {
             f"process:{scope.process_key(name)}": declarations.process_sla(scope.spec, spec)
             for name, spec in specs.items()
@@ -83,15 +87,23 @@ def _fields(scope: Scope) -> dict[str, ProcessFields]:
     return fields
 
 
-def _put_process(scope: Scope, row: Process | None, name: str, fields: ProcessFields) -> Process:
+def _put_process(
+    scope: Scope, row: Process | None, name: str, fields: ProcessFields, change: Difference
+) -> Process:
+    key = scope.process_key(name)
     if row is None:
-        row = new_process(scope.process_key(name), **fields)
+        row = new_process(key, **fields)
         scope.session.add(row)
         scope.report.add("created", "process", name)
+        scope.note("create", "process", key, Difference(after=given(fields)))
         return row
     _check_ownership(scope, row)
-    if changed := apply_fields(row, fields):
-        scope.report.add("updated", "process", name, changed)
+    action = "rename" if change else "update"
+    if changed := change_fields(row, fields):
+        scope.report.add("updated", "process", name, changed.after)
+        change.update(changed)
+    if change:
+        scope.note(action, "process", key, change)
     return row
 
 
@@ -110,7 +122,8 @@ def _deprecate(scope: Scope, declared: set[int]) -> list[Process]:
     )
     gone = [row for row in owned if id(row) not in declared]
     for row in gone:
-        apply_fields(row, {"status": DEPRECATED})
+        change = change_fields(row, {"status": DEPRECATED})
+        scope.note("deprecate", "process", row.process_key, change)
         scope.report.add("deprecated", "process", row.name or row.process_key)
     return gone
 
@@ -125,6 +138,7 @@ def _referred(scope: Scope, datasets: Mapping[str, Dataset]) -> dict[str, Datase
         referred[name] = new_dataset(scope.lake, name, status=DRAFT, actor=scope.actor)
         scope.session.add(referred[name])
         scope.report.add("noted", "dataset", name, ["used here, declared nowhere yet"])
+        scope.note("create", "dataset", scope.full_name(name), Difference(after={"status": DRAFT}))
     return referred
 
 

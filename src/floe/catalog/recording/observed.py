@@ -13,6 +13,8 @@ from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Answer, Assign, Row, Written
 
 Owner = tuple[str, int]
+# What is declared, or was said by hand, stands above what events say.
+UNSETTLED = {DATASET: "project_id IS NULL AND curated = 'N'", PROCESS: "project_id IS NULL"}
 SHOWN = frozenset({"documentation", "ownership", "jobType", "lifecycleStateChange"})
 
 
@@ -25,7 +27,7 @@ class Shown:
 
 
 def record_facets(recording: Recording) -> Shown:
-    """Keep the newest of each facet, and let it show in the columns of what no project declares."""
+    """Keep the newest of each facet, and let it show where nobody else has said what holds."""
     newest: dict[tuple[str, int, str], tuple[Any, ...]] = {}
     for claim in recording.claims:
         if claim.process_facets:
@@ -55,7 +57,7 @@ def _assignments(rows: Iterable[Row]) -> Iterable[tuple[Assign, list[tuple[int, 
     for (owner_type, facet, column), given in values.items():
         table = owner_type.lower()
         written = Written("owner_id", (("owner_type", owner_type), ("facet", facet)))
-        yield Assign(table, f"{table}_id", column, "project_id IS NULL", written), given
+        yield Assign(table, f"{table}_id", column, UNSETTLED[owner_type], written), given
 
 
 def show_postponed(recording: Recording, shown: Shown) -> None:

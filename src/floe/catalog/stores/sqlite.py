@@ -1,5 +1,7 @@
 """SQLite, the embedded default: one file, WAL, every commit on disk."""
 
+import sqlite3
+import time
 from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
@@ -29,7 +31,9 @@ from floe.catalog.stores.rows import bind_columns, delete_event_days, in_key_ord
 from floe.catalog.tables import Table
 
 # How long a writer waits for another before it gives up.
-BUSY_TIMEOUT_MS = 30_000
+BUSY_TIMEOUT_MS, WAL_RETRY_MS = 30_000, 10
+# Of an error's code the part that says what it is; the rest says why.
+PRIMARY_CODE = 0xFF
 MAPPED_BYTES = 1 << 30
 # How much a hit in each field weighs: name, tags, owner, columns, description. bm25 flattens
 # differences, so that only a huge weight keeps every hit in the name before all others.
@@ -149,12 +153,29 @@ def _set_pragmas(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     # First of all, because switching to WAL already needs a lock that another may hold.
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _switch_to_wal(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     # Walks over a large graph read many pages once: mapped, they are a third faster.
     cursor.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
     cursor.close()
+
+
+def _switch_to_wal(cursor: Any) -> None:
+    """Let a new file have a log, once in its life.
+
+    Of several who do so at the same moment SQLite refuses all but one, without the wait that it
+    was told of.
+    """
+    for left in reversed(range(BUSY_TIMEOUT_MS // WAL_RETRY_MS)):
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & PRIMARY_CODE != sqlite3.SQLITE_BUSY or not left:
+                raise
+            time.sleep(WAL_RETRY_MS / 1000)
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:

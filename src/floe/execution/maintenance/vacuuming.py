@@ -187,7 +187,7 @@ class _Sweep:
             record_audit(
                 session,
                 self._order.actor or "floe",
-                "vacuum",
+                "version.vacuum",
                 "VERSION",
                 f"{get_dataset(session, row.dataset_id).full_name}@{row.version_tag}",
                 before={"state": before},

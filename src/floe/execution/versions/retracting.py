@@ -164,11 +164,11 @@ def _mark(workspace: Workspace, name: str, tag: str, *, reason: str, actor: str)
         record_audit(
             session,
             actor,
-            "retract",
+            "version.retract",
             "VERSION",
             f"{dataset.full_name}@{tag}",
             before={"state": before},
-            after={"state": RETRACTED, "ready": previous.version_tag if previous else None},
+            after={"state": RETRACTED, "ready_again": previous.version_tag if previous else None},
             reason=reason,
         )
         again = previous.version_tag if previous else None
