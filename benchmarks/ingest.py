@@ -117,7 +117,8 @@ def in_turn(bodies: Sequence[bytes], *ways: Write, portion: int = PORTION) -> li
 def night_after_night(night: Night, *ways: Write) -> Iterator[tuple[int, list[float]]]:
     """After each night: how many events have been written, and the rate of each way so far."""
     total = [0.0] * len(ways)
-    for day in track(range(NIGHTS), "nights", console=PROGRESS, transient=True):
+    unseen = not PROGRESS.is_terminal
+    for day in track(range(NIGHTS), "nights", console=PROGRESS, transient=True, disable=unseen):
         bodies = list(night.bodies(first_day=day))
         # The first night, in which all is new, is a figure of its own.
         spent = in_turn(bodies, *ways, portion=LARGE_PORTION if day else PORTION)
