@@ -80,10 +80,12 @@ def test_what_came_by_events_is_owned_once_a_steward_approves(
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json"}])
 def test_a_decision_needs_no_words(
-    as_role: Callable[[str], TestClient], asked: int, verdict: str
+    as_role: Callable[[str], TestClient], asked: int, verdict: str, headers: dict[str, str]
 ) -> None:
-    answer = as_role(DATA_STEWARD).post(f"/api/v1/registration/{asked}/{verdict}")
+    path = f"/api/v1/registration/{asked}/{verdict}"
+    answer = as_role(DATA_STEWARD).post(path, headers=headers)
     assert (answer.status_code, answer.json()["review_comment"]) == (200, None)
 
 
