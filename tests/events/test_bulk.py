@@ -164,6 +164,14 @@ def test_what_the_database_refuses_is_a_rejected_line_too(catalog: Catalog, tmp_
     assert import_events(catalog, tmp_path / "events").rejected == 1
 
 
+def test_a_line_whose_text_is_none_stops_no_import(catalog: Catalog, tmp_path: Path) -> None:
+    odd = DAYS[2].replace(b'"producer": "', b'"producer": "\xff')
+    assert odd != DAYS[2]
+    (found,) = rejected(catalog, write(tmp_path / "events", [*DAYS[:2], odd, *DAYS[3:]]))
+    assert (found.line, "not JSON" in found.reason) == (3, True)
+    assert counts(catalog)["events"] == 11
+
+
 def test_a_line_that_is_too_long_is_skipped(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
