@@ -22,6 +22,7 @@ from floe.catalog.datasets import (
 from floe.catalog.processes import find_process
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.runs import get_run
+from floe.catalog.shown import is_made_here
 from floe.catalog.tables import ColumnEdge, Dataset, DatasetVersion, ObservedFacet, RunInput
 from floe.catalog.versions import list_versions
 from floe.events.ingest import read_claim
@@ -257,3 +258,16 @@ def test_two_names_of_one_dataset_are_one_source_of_a_column(catalog: Catalog) -
     record(catalog, with_facets("t", columnLineage={"fields": fields}))
     with catalog.reading() as session:
         assert session.scalar(select(func.count()).select_from(ColumnEdge)) == 1
+
+
+def test_nobody_else_says_that_floe_keeps_a_version(catalog: Catalog) -> None:
+    sent = json.loads(event("COMPLETE", at(0), outputs=[written("t", rows=3)]))
+    note = {"snapshot": 1, "whole": True}
+    (output,) = sent["outputs"]
+    output["facets"].update(floe=note, path="/etc", other={"kept": "yes"})
+    output["outputFacets"]["floe"] = note
+    record(catalog, json.dumps(sent).encode())
+    with catalog.reading() as session:
+        (version,) = list_versions(session, find_dataset(session, "t").dataset_id)
+        assert not is_made_here(version)
+        assert (version.metadata_json or {})["other"] == {"kept": "yes"}

@@ -3,11 +3,12 @@
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from floe.api.deps import EARLIEST, LATEST
 from floe.api.errors import BadCursorError
 
 T = TypeVar("T")
@@ -15,8 +16,6 @@ T = TypeVar("T")
 
 # Where a page ended: a number, a text, a name and a number, or a moment and a text.
 Place = int | str | list[str | int] | tuple[datetime, str]
-# Beyond these a change of zone would leave the calendar.
-_EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def write_cursor(place: Place) -> str:
@@ -44,7 +43,7 @@ def read_moment(cursor: str | None) -> tuple[datetime, str] | None:
     if cursor is None:
         return None
     moment, text = _read(cursor, _Moment)
-    if not _EARLIEST <= moment <= _LATEST:
+    if not EARLIEST <= moment <= LATEST:
         raise BadCursorError(cursor)
     return moment, text
 

@@ -32,12 +32,12 @@ FullName = Annotated[
 Depth = Annotated[int, Query(ge=0, le=DEEPEST, description="How many edges to go.", examples=[5])]
 Day = Annotated[date | None, Query(examples=["2026-09-01"])]
 # Beyond these a change of zone would leave the calendar.
-_EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 Moment = Annotated[
     AwareDatetime | None,
     Query(
-        ge=_EARLIEST,
-        le=_LATEST,
+        ge=EARLIEST,
+        le=LATEST,
         description="A time with its zone.",
         examples=["2026-09-01T06:30:00Z"],
     ),

@@ -45,7 +45,6 @@ from floe.catalog.versions import (
     latest_ready,
     list_versions,
     reserve_version,
-    retract_version,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +102,6 @@ __all__ = [
     "rename_dataset",
     "replace_tags",
     "reserve_version",
-    "retract_version",
     "set_status",
     "start_run",
     "store_schemas",

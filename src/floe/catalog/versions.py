@@ -169,7 +169,10 @@ def _supersede_older(session: Session, version: DatasetVersion, actor: str | Non
 def retract_version(
     session: Session, version: DatasetVersion, *, reason: str, actor: str | None = None
 ) -> DatasetVersion | None:
-    """Take a version back; return the one that is READY again in its place, if any."""
+    """Take a version back; return the one that is READY again in its place, if any.
+
+    Of one that a stable name may show, `shown.take_back` leaves a note as well.
+    """
     was_ready = version.state == READY
     advance_version(session, version, RETRACTED, actor=actor, reason=reason)
     if not was_ready:

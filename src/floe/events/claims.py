@@ -22,6 +22,7 @@ from floe.catalog.recording import (
     Seen,
     VersionClaim,
 )
+from floe.catalog.shown import OWN
 from floe.events.openlineage import DatasetPart, Event, moment_of
 from floe.events.payload import compress
 from floe.events.reasons import FIRST_YEAR, LAST_YEAR
@@ -160,6 +161,8 @@ def _version_claim(part: DatasetPart, facets: Mapping[str, Raw], *, writes: bool
         kept.update(part.output_facets)
         statistics = _object(part.output_facets.get("outputStatistics"))
         claim.rows, claim.size = _count(statistics.get("rowCount")), _count(statistics.get("size"))
+    # Where floe keeps a version only floe says: by that note it is shown, hidden and removed.
+    kept.pop(OWN, None)
     if claim.rows is None and "rows" in facets:
         claim.rows = _count(_plain(facets["rows"]))
     if "path" in facets:

@@ -36,6 +36,7 @@ MOST_EVENTS = 10_000
 EVENTS_AT_ONCE = 125
 # A body beyond this is read in a thread, so that others need not wait for it.
 LARGE_BYTES = 256 * 1024
+# A line from its first letter on, however many empty ones stand before it.
 LINE, NOTHING = re.compile(rb"[^\s][^\n]*"), msgspec.Raw()
 COMMITTED, REFUSED, RETRIABLE = "committed", "refused", "retriable"
 
