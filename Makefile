@@ -9,45 +9,48 @@ SETUP := $(PYTHON) tools/setup.py
 WORKERS ?= 3
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo demo-once demo-night test check coverage bench soak clean lock format
+.PHONY: help setup ready demo demo-once demo-night test check coverage bench soak clean lock format
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## install all that floe needs: Python packages, Java, node, Spark's jars
+setup: ready ## install all that floe needs: Python packages, Java, node, Spark's jars
+	@echo "floe is set up in $(VENV). Next: make demo, which runs the demo, or: source $(BIN)/activate && floe --help"
+
+ready:
 	@$(SETUP)
 
-demo: setup ## bring everything up, run a day of the demo shop through Dagster, and stay up
+demo: ready ## bring everything up, run a day of the demo shop through Dagster, and stay up
 	@$(BIN)/python -m tools.demo
 
-demo-once: setup ## the same, and stop it all at the end
+demo-once: ready ## the same, and stop it all at the end
 	@$(BIN)/python -m tools.demo --once
 
-demo-night: setup ## the other demo: a night of credit risk on embedded Spark, without Dagster
+demo-night: ready ## the other demo: a night of credit risk on embedded Spark, without Dagster
 	@$(BIN)/python -m tools.demo.night
 
-test: setup ## one pass of everything: format, lint, types, import contracts, all tests
+test: ready ## one pass of everything: format, lint, types, import contracts, all tests
 	@$(BIN)/python -m tools.check
 	@$(PYTEST)
 
-coverage: setup ## all tests once more, and the lines that they never reach
+coverage: ready ## all tests once more, and the lines that they never reach
 	@$(PYTEST) --cov --cov-report=term:skip-covered
 
-check: setup ## the quick half of test: format, lint, types, import contracts, unit tests
+check: ready ## the quick half of test: format, lint, types, import contracts, unit tests
 	@$(BIN)/python -m tools.check
 	@$(PYTEST) -m "not slow and not postgresql and not java"
 
-bench: setup ## measure speed against its targets; exits 1 on a miss
+bench: ready ## measure speed against its targets; exits 1 on a miss
 	@$(BIN)/python -m benchmarks
 
-soak: setup ## the long repetitions; writes docs/soak.md
+soak: ready ## the long repetitions; writes docs/soak.md
 	@$(BIN)/python -m tools.soak
 
-format: setup ## rewrite the code in the house's format
+format: ready ## rewrite the code in the house's format
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format --quiet
 
-lock: setup ## pin every requirement anew, with hashes
+lock: ready ## pin every requirement anew, with hashes
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/python tools/lock.py
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.result import Result
+from tools.processes import running
 
 ROUNDS = 5
 MOST_SECONDS = 30.0
@@ -70,15 +71,10 @@ def _seconds(command: list[str], port: int, compiled: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         environ = _environ(compiled)
         started = time.perf_counter()
-        with subprocess.Popen(
-            command, cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        ) as server:
-            try:
-                _wait(server, port, started)
-                return time.perf_counter() - started
-            finally:
-                server.terminate()
-                server.wait(MOST_SECONDS)
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        with running(command, cwd=folder, env=environ, **pipes) as server:
+            _wait(server, port, started)
+            return time.perf_counter() - started
 
 
 def _wait(server: "subprocess.Popen[bytes]", port: int, started: float) -> None:

@@ -5,6 +5,7 @@ The binaries come from the PyPI wheel, else from the system.
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -12,6 +13,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
+
+from tools import processes
 
 # PostgreSQL refuses to run as root, so root lends the server to this user, who exists everywhere.
 UNPRIVILEGED = "nobody"
@@ -94,7 +97,7 @@ class PostgresqlServer:
         }
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (self._home / "log").open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = processes.start(
                 [self._binaries / "postgres", "-D", str(self._data), *arguments],
                 stdout=log,
                 stderr=log,
@@ -108,13 +111,7 @@ class PostgresqlServer:
         if self._process is None:
             return
         process, self._process = self._process, None
-        process.send_signal(3)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise
+        processes.end(process, signal.SIGQUIT)
 
     def create_database(self, name: str, template: str = "template1") -> str:
         """Make a database, empty or the copy of another, and return its URL."""

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from floe.execution.java import Java, find_java
 from floe.execution.launch import OPTIONS, spark_environ, spark_home
+from tools import processes
 
 START_SECONDS = 120
 # Workers start their executors with it, and only a full JDK has it.
@@ -85,13 +86,7 @@ class StandaloneCluster:
     def stop(self) -> None:
         """End all parts, the workers first, and remove their files."""
         for process in reversed(self._processes):
-            process.terminate()
-        for process in self._processes:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            processes.end(process)
         shutil.rmtree(self._home, ignore_errors=True)
 
     def _start_master(self) -> None:
@@ -113,14 +108,13 @@ class StandaloneCluster:
         environ = {**spark_environ(self._java), **set_by_scripts}
         with (self._home / f"{name}.log").open("wb") as log:
             self._processes.append(
-                subprocess.Popen(
+                processes.start(
                     [*java, kind, *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     cwd=self._home,
                     env=environ,
-                    start_new_session=True,
                 )
             )
 

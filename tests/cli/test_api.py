@@ -23,6 +23,7 @@ from floe.cli.api import write_secret
 from floe.client import Client
 from floe.client.environment import look_around
 from tests.events.factory import event, recently, run_id, written
+from tools.processes import running
 
 # Each starts programs of its own.
 pytestmark = pytest.mark.slow
@@ -35,27 +36,16 @@ WAIT_SECONDS = 60
 def floe_api(folder: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", list[str]]]:
     """Run it in a folder; gives the process and what it said before it was ready."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
-    process = subprocess.Popen(
-        [FLOE, "api", "--port", "0", *words],
-        cwd=folder,
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    said: list[str] = []
-    try:
+    command: list[str | Path] = [FLOE, "api", "--port", "0", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with running(command, cwd=folder, env=environ, **pipes) as process:
+        assert process.stdout is not None
+        said: list[str] = []
         while not said or said[-1] != "Stop with Ctrl-C.":
             line = process.stdout.readline()
             assert line, said
             said.append(line.strip())
         yield process, said
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait(WAIT_SECONDS)
-        process.stdout.close()
 
 
 def url_in(said: list[str]) -> str:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from floe.execution.workspace import load_site
 from floe.orchestration.instances import open_instance
 from floe.settings import find_project
 from tests.orchestration.projects import make_project
+from tools.processes import running
 
 pytestmark = pytest.mark.slow
 
@@ -277,9 +279,10 @@ def test_what_was_never_begun_has_nothing_to_resume(tmp_path: Path) -> None:
     assert (code, said.strip()) == (0, "Nothing was under way.")
 
 
-def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
+def started(folder: Path, *words: str) -> AbstractContextManager["subprocess.Popen[str]"]:
+    """Run `floe backfill` beside the test; it is ended with the block."""
     command = "from floe.cli import main; main()"
-    return subprocess.Popen(
+    return running(
         [sys.executable, "-c", command, "backfill", "spring", "-p", str(folder), *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -304,10 +307,10 @@ def wait_for(folder: Path, count: int) -> None:
 def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: signal.Signals) -> None:
     make_night(tmp_path)
     (tmp_path / "slow").touch()
-    process = start(tmp_path)
-    wait_for(tmp_path, 14)
-    process.send_signal(number)
-    said = process.communicate(timeout=120)[0]
+    with started(tmp_path) as process:
+        wait_for(tmp_path, 14)
+        process.send_signal(number)
+        said = process.communicate(timeout=120)[0]
     assert process.returncode == 130, said
     assert "Go on with: floe backfill spring --resume" in said
     assert [run.status.value for run in runs(tmp_path)] == ["CANCELED"]
@@ -320,10 +323,10 @@ def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: sign
 def test_who_is_killed_in_the_middle_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     make_night(tmp_path)
     (tmp_path / "slow").touch()
-    process = start(tmp_path)
-    wait_for(tmp_path, 15)
-    process.kill()
-    process.communicate()
+    with started(tmp_path) as process:
+        wait_for(tmp_path, 15)
+        process.kill()
+        process.communicate()
     before = made(tmp_path)
     assert 10 < before.total() < 20
     (tmp_path / "slow").unlink()
@@ -336,16 +339,16 @@ def test_who_is_killed_in_the_middle_loses_nothing_and_doubles_nothing(tmp_path:
 def test_another_command_can_look_at_it_and_cancel_it_but_not_make_it_too(tmp_path: Path) -> None:
     make_night(tmp_path)
     (tmp_path / "slow").touch()
-    process = start(tmp_path)
-    wait_for(tmp_path, 12)
-    code, said = backfill(tmp_path)
-    assert code == 1
-    assert f"The backfill 'spring' is being made by the process {process.pid}." in said
-    code, status = answer(tmp_path, "--status")
-    assert (code, status["state"]) == (0, "RUNNING")
-    code, canceled = answer(tmp_path, "--cancel")
-    assert code == 0
-    process.communicate(timeout=120)
+    with started(tmp_path) as process:
+        wait_for(tmp_path, 12)
+        code, said = backfill(tmp_path)
+        assert code == 1
+        assert f"The backfill 'spring' is being made by the process {process.pid}." in said
+        code, status = answer(tmp_path, "--status")
+        assert (code, status["state"]) == (0, "RUNNING")
+        code, canceled = answer(tmp_path, "--cancel")
+        assert code == 0
+        process.communicate(timeout=120)
     assert process.returncode == 130
     (run,) = runs(tmp_path)
     assert (canceled["canceled"], run.status.value) == ([run.run_id], "CANCELED")

@@ -12,6 +12,7 @@ import pytest
 
 from floe.catalog import find_dataset, list_versions, open_catalog
 from floe.client import Client, State
+from tools.processes import running
 
 SERVE = "import typer; from floe.cli.api import api; typer.run(api)"
 
@@ -20,15 +21,11 @@ SERVE = "import typer; from floe.cli.api import api; typer.run(api)"
 def floe_api(folder: Path, port: int = 0) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """Run `floe api` in a folder of its own, and say where it is."""
     command = [sys.executable, "-c", SERVE, "--port", str(port)]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+    with running(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("floe api is at "), line
-        try:
-            yield line.split()[-1], process
-        finally:
-            process.terminate()
-            process.stdout.read()
+        yield line.split()[-1], process
 
 
 def tags(folder: Path) -> dict[str, list[str]]:

@@ -33,6 +33,7 @@ from tests.execution.workshop import (
     OpenShop,
     Workshop,
 )
+from tools.processes import running
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.soak]
 ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "0"))
@@ -161,14 +162,14 @@ def test_the_next_start_repairs_before_it_runs(shop: Workshop) -> None:
 def test_what_spark_still_writes_for_a_killed_floe_does_not_come_back(shop: Workshop) -> None:
     shop.floe("run", "totals", "--date", str(TUESDAY))
     declare_totals(shop, attempts=1, sql=SLOW_SQL)
-    process = subprocess.Popen(
+    run = running(
         [str(FLOE), "run", "totals", "--date", str(TUESDAY)],
         cwd=shop.root,
         env={**os.environ, **shop.environ},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    with shop.open() as project:
+    with run as process, shop.open() as project:
         while "WRITING" not in project.states("risk.totals").values():
             time.sleep(0.1)
         time.sleep(SLOW / 2)

@@ -28,7 +28,7 @@ class FakeSpark:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, arguments: list[str], _folder: Path, progress: jars.Progress) -> None:
+    def __call__(self, arguments: list[str], _home: Path, progress: jars.Progress) -> None:
         self.calls += 1
         setting = next(one for one in arguments if one.startswith("spark.jars.ivy="))
         home = Path(setting.removeprefix("spark.jars.ivy=")) / "jars"
@@ -119,3 +119,27 @@ def test_a_package_that_does_not_exist_is_named(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(JarsNotFetchedError, match=r"no-such-jar.*python -m floe.execution.jars"):
         resolve_jars(["org.example:no-such-jar:1.0"])
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_a_broken_maven_repository_in_the_home_folder_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM takes its home from the user database; the variable points it at a broken one."""
+    home = plant_pom_without_jar(tmp_path / "home")
+    options = os.environ.get("JAVA_TOOL_OPTIONS", "")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{options} -Duser.home={home}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert [jar.stat().st_size > 200_000 for jar in resolve_jars(SMALL)] == [True]
+
+
+def plant_pom_without_jar(home: Path) -> Path:
+    """Leave a Maven repository like the ones that an interrupted build leaves."""
+    group, name, version = SMALL[0].split(":")
+    folder = home.joinpath(".m2", "repository", *group.split("."), name, version)
+    folder.mkdir(parents=True)
+    pom = f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+    model = "<modelVersion>4.0.0</modelVersion>"
+    (folder / f"{name}-{version}.pom").write_text(f"<project>{model}{pom}</project>")
+    return home

@@ -111,39 +111,41 @@ def _fetch(folder: Path, packages: Sequence[str], progress: Progress) -> list[Pa
     attempt = Path(mkdtemp(prefix="attempt-", dir=folder))
     arguments = ["--master", "local[1]", "--packages", ",".join(packages)]
     settings = ["--conf", f"spark.jars.ivy={attempt}"]
-    _run([*arguments, *settings, *NOTHING_TO_DO], folder, progress)
+    _run([*arguments, *settings, *NOTHING_TO_DO], attempt, progress)
     shutil.rmtree(folder / "jars", ignore_errors=True)
     (attempt / "jars").replace(folder / "jars")
     shutil.rmtree(attempt)
     return sorted((folder / "jars").glob("*.jar"))
 
 
-def _run(arguments: Sequence[str], folder: Path, progress: Progress) -> None:
+def _run(arguments: Sequence[str], home: Path, progress: Progress) -> None:
     java = find_java()
-    command = spark_submit(java, arguments, options=["-Xmx512m"])
-    said: list[str] = []
+    # Ivy takes jars from the Maven repository below the JVM's home, and fails where that holds a
+    # pom without its jar, as many developers' machines do. So the JVM gets an empty home.
+    command = spark_submit(java, arguments, options=["-Xmx512m", f"-Duser.home={home}"])
+    output: list[str] = []
     with subprocess.Popen(  # noqa: S603
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        cwd=folder,
+        cwd=home,
         env=spark_environ(java),
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            said.append(line.strip())
-            if fetched := re.match(r"downloading \S+/(\S+\.jar)", said[-1]):
-                progress(f"fetching {fetched[1]}")
+            output.append(line.strip())
+            if download := re.match(r"downloading \S+/(\S+\.jar)", output[-1]):
+                progress(f"fetching {download[1]}")
     if process.returncode != 0:
-        raise JarsNotFetchedError(_reason(said))
+        raise JarsNotFetchedError(_reason(output))
 
 
-def _reason(said: Sequence[str]) -> str:
-    """Pick the line that says what went wrong out of all that the resolver said."""
-    telling = r"unresolved dependency: .*|.*(?:Exception|Error): .*"
-    found = [line.strip(": ") for line in said if re.fullmatch(telling, line.strip(": "))]
-    return found[0] if found else " ".join(said[-1:]) or "it said nothing"
+def _reason(output: Sequence[str]) -> str:
+    """Return the line of the resolver's output that names the cause, or its last line."""
+    cause = r"unresolved dependency: .*|.*(?:Exception|Error): .*"
+    causes = [line.strip(": ") for line in output if re.fullmatch(cause, line.strip(": "))]
+    return causes[0] if causes else " ".join(output[-1:]) or "the resolver printed nothing"
 
 
 def main() -> None:

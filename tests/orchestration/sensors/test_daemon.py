@@ -2,7 +2,6 @@
 
 import logging
 import socket
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from dagster._daemon.sensor import execute_sensor_iteration
 
 from tests.notify.servers import web_server
 from tests.orchestration.sensors.shop import make_shop
+from tools.processes import running
 
 pytestmark = pytest.mark.slow
 
@@ -52,12 +52,9 @@ def code_server(folder: Path) -> Iterator[GrpcServerTarget]:
     port = free_port()
     loaded = ["--python-file", str(folder / "definitions.py"), "--working-directory", str(folder)]
     command = [sys.executable, "-m", "dagster", "api", "grpc", "--port", str(port), *loaded]
-    with subprocess.Popen([*command, "--host", "127.0.0.1"]) as server:
-        try:
-            wait_until(lambda: listens(port))
-            yield GrpcServerTarget(host="127.0.0.1", port=port, socket=None, location_name="shop")
-        finally:
-            server.terminate()
+    with running([*command, "--host", "127.0.0.1"]):
+        wait_until(lambda: listens(port))
+        yield GrpcServerTarget(host="127.0.0.1", port=port, socket=None, location_name="shop")
 
 
 @contextmanager
