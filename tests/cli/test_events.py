@@ -216,15 +216,31 @@ def test_an_export_can_be_narrowed(file: str) -> None:
 
 
 def test_what_waits_on_this_host_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(2):
-        Client("http://127.0.0.1:1", warn=print).register_dataset(f"night.t{number}")
-    monkeypatch.setenv("FLOE_API_URL", "http://127.0.0.1:1")
-    down = floe_events("deliver")
-    assert down.exit_code == 75
-    assert "0 delivered, 0 refused, 2 waiting" in down.stdout
-    assert "does not answer" in down.stderr
     with FakeApi() as api:
         monkeypatch.setenv("FLOE_API_URL", api.url)
+        api.gate = lambda: (503, {"detail": "the catalog is away"})
+        for number in range(2):
+            Client(warn=print).register_dataset(f"night.t{number}")
+        down = floe_events("deliver")
+        assert down.exit_code == 75
+        assert "0 delivered, 0 refused, 2 waiting" in down.stdout
+        assert "the catalog is away" in down.stderr
+        api.gate = lambda: None
         up = floe_events("deliver", "--json")
     assert up.exit_code == 0
     assert json.loads(up.stdout)["delivered"] == 2
+
+
+def test_what_waits_for_another_api_is_named_with_the_command_that_delivers_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Client("http://127.0.0.1:1", warn=print).register_dataset("night.t")
+    with FakeApi() as api:
+        monkeypatch.setenv("FLOE_API_URL", api.url)
+        as_text, as_json = floe_events("deliver"), floe_events("deliver", "--json")
+    assert as_text.exit_code == 0
+    assert "1 report waits for http://127.0.0.1:1. Deliver with: FLOE_API_URL=" in as_text.stderr
+    assert json.loads(as_json.stdout)["for_others"] == [
+        {"recipient": "http://127.0.0.1:1", "waiting": 1}
+    ]
+    assert api.taken == []

@@ -36,11 +36,14 @@ def waiting() -> int:
     return Client().spool.count_waiting()
 
 
-def spool_some(count: int) -> None:
-    """Register datasets while the API is down."""
+def spool_some(api: FakeApi, count: int) -> None:
+    """Register datasets while the API is overloaded."""
+    api.gate = lambda: (503, {})
     for number in range(count):
-        delivery = Client(nobody()).register_dataset(f"night.t{number}", "1")
+        delivery = Client().register_dataset(f"night.t{number}", "1")
         assert delivery.state is State.SPOOLED
+    api.gate = lambda: None
+    api.posts.clear()
 
 
 def names(api: FakeApi) -> list[str]:
@@ -79,21 +82,21 @@ def test_a_report_waits_on_disk_while_the_api_is_down(caplog: pytest.LogCaptureF
 
 
 def test_a_new_report_takes_those_before_it_along_and_overtakes_none(api: FakeApi) -> None:
-    spool_some(3)
+    spool_some(api, 3)
     assert register_dataset("night.last", "1").delivered
     assert names(api) == ["night.t0", "night.t1", "night.t2", "night.last"]
     assert api.posts == ["/api/v1/lineage/batch"]
 
 
 def test_delivery_can_be_asked_for(api: FakeApi) -> None:
-    spool_some(2)
+    spool_some(api, 2)
     drained = Client().deliver()
     assert (drained.delivered, drained.refused, drained.waiting) == (2, 0, 0)
     assert names(api) == ["night.t0", "night.t1"]
 
 
 def test_an_api_without_batches_gets_one_event_at_a_time(api: FakeApi) -> None:
-    spool_some(3)
+    spool_some(api, 3)
     api.has_batches = False
     assert Client().deliver().delivered == 3
     assert names(api) == ["night.t0", "night.t1", "night.t2"]
@@ -121,7 +124,7 @@ def test_a_report_that_is_refused_for_good_is_put_aside_and_blocks_none(api: Fak
         bad = event["outputs"][0]["name"] == "night.t1"
         return (422, {"detail": "$.job: is wrong"}) if bad else None
 
-    spool_some(3)
+    spool_some(api, 3)
     api.judge = refuse_the_second
     drained = Client().deliver()
     assert (drained.delivered, drained.refused, drained.waiting) == (2, 1, 0)
@@ -143,7 +146,7 @@ def test_a_busy_server_in_the_middle_of_a_batch_keeps_the_order(api: FakeApi) ->
     def busy_at_the_second(event: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
         return (503, {}) if event["outputs"][0]["name"] == "night.t1" else None
 
-    spool_some(4)
+    spool_some(api, 4)
     api.judge = busy_at_the_second
     assert Client().deliver().waiting == 3
     api.judge = lambda _: None
@@ -227,7 +230,7 @@ def test_a_call_does_not_deliver_a_long_queue_for_ever(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox_module, "BATCH", 1)
-    spool_some(5)
+    spool_some(api, 5)
     api.delay = 0.6
     delivery = Client(timeout=2).register_dataset("a.b")
     assert delivery.state is State.SPOOLED
@@ -296,7 +299,7 @@ def test_an_end_without_a_start_is_a_run_of_its_own(api: FakeApi) -> None:
 
 
 def test_a_host_without_the_command_line_delivers_by_module(api: FakeApi) -> None:
-    spool_some(2)
+    spool_some(api, 2)
 
     def run(command: str) -> "subprocess.CompletedProcess[str]":
         line = [sys.executable, "-m", "floe.client", command]
@@ -324,6 +327,41 @@ def test_a_full_spool_has_room_again_once_the_api_is_up(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLOE_SPOOL_LIMIT", "1200")
-    spool_some(1)
+    spool_some(api, 1)
     assert register_dataset("night.t1", "1").delivered
     assert names(api) == ["night.t0", "night.t1"]
+
+
+def test_what_was_spooled_for_one_api_is_never_delivered_to_another(api: FakeApi) -> None:
+    spool_some(api, 2)
+    with FakeApi() as other:
+        assert Client(other.url).register_dataset("night.other", "1").delivered
+        drained = Client(other.url).deliver()
+        assert (drained.delivered, drained.waiting) == (0, 0)
+        assert names(other) == ["night.other"]
+        assert Client(other.url).spool.others() == [(api.url, 2)]
+    assert Client().deliver().delivered == 2
+    assert names(api) == ["night.t0", "night.t1"]
+
+
+def test_a_slash_at_the_end_of_an_address_makes_no_other_api(api: FakeApi) -> None:
+    spool_some(api, 1)
+    assert Client(f"{api.url}/").deliver().delivered == 1
+
+
+def test_the_api_of_a_project_gets_what_waits_for_it_on_whatever_port_it_listens(
+    host: Path,
+) -> None:
+    (host / ".floe").mkdir()
+    assert Client().register_dataset("night.t", "1").state is State.SPOOLED
+    with FakeApi() as api:
+        (host / ".floe" / "address").write_text(api.url)
+        assert Client().deliver().delivered == 1
+    assert names(api) == ["night.t"]
+
+
+def test_the_open_run_of_a_process_is_known_for_each_api(api: FakeApi) -> None:
+    first = register_process(JOB, "STARTED")
+    with FakeApi() as other:
+        assert Client(other.url).register_process(JOB, "SUCCESS").run_id != first.run_id
+    assert register_process(JOB, "SUCCESS").run_id == first.run_id

@@ -11,11 +11,12 @@ from floe.client import spool as spool_module
 from floe.client.spool import Spool, SpoolFullError
 
 MANY = 1000
+API = "http://floe.example.com"
 
 
 @pytest.fixture
 def spool(host: Path) -> Spool:
-    return Spool(host / "spool", limit=1_000_000)
+    return Spool(host / "spool", API, limit=1_000_000)
 
 
 def drain(spool: Spool, most: int = 10) -> list[bytes]:
@@ -92,7 +93,7 @@ def test_a_place_that_cannot_be_read_counts_from_the_start(spool: Spool, content
 
 
 def test_a_full_spool_says_so_and_takes_more_once_it_is_delivered(host: Path) -> None:
-    spool = Spool(host / "spool", limit=100)
+    spool = Spool(host / "spool", API, limit=100)
     spool.append(b"x" * 60)
     with pytest.raises(SpoolFullError, match="FLOE_SPOOL_LIMIT allows more"):
         spool.append(b"y" * 60)
@@ -119,7 +120,7 @@ def test_a_disk_that_fills_up_leaves_no_half_message(
 
 def test_threads_and_processes_share_a_spool(spool: Spool) -> None:
     def add(worker: int) -> None:
-        mine = Spool(spool.folder, limit=1_000_000)
+        mine = Spool(spool.folder.parent, API, limit=1_000_000)
         for number in range(20):
             mine.append(b"%d.%d" % (worker, number))
 
@@ -136,7 +137,7 @@ def test_only_one_delivers_at_a_time(spool: Spool) -> None:
     spool.append(b"{}")
     with (
         spool.delivering(wait=False) as first,
-        Spool(spool.folder, 1000).delivering(wait=False) as second,
+        Spool(spool.folder.parent, API, 1000).delivering(wait=False) as second,
     ):
         assert (first, second) == (True, False)
 
@@ -153,3 +154,26 @@ def test_what_was_refused_is_kept_with_its_reason(spool: Spool) -> None:
     assert spool.is_refused(b'{"bad":1}')
     assert spool.reason_of(b'{"bad":1}') == "422: $.run is missing"
     assert spool.count_refused() == 1
+
+
+def test_what_waits_for_one_api_is_not_seen_by_another(spool: Spool) -> None:
+    other = Spool(spool.folder.parent, "http://other.example.com", limit=1_000_000)
+    spool.append(b"ours")
+    other.append(b"theirs")
+    assert drain(other) == [b"theirs"]
+    assert drain(spool) == [b"ours"]
+
+
+def test_what_waits_for_others_is_counted(spool: Spool) -> None:
+    other = Spool(spool.folder.parent, "http://other.example.com", limit=1_000_000)
+    spool.append(b"1")
+    assert other.others() == [(API, 1)]
+    assert spool.others() == []
+
+
+@pytest.mark.parametrize("recipient", ["http://x/" + "a" * 5000, "/srv/\u00e9t\u00e9/../x\ny", ""])
+def test_any_recipient_has_a_folder_of_its_own(host: Path, recipient: str) -> None:
+    spool = Spool(host / "spool", recipient, limit=1_000_000)
+    spool.append(b"1")
+    assert spool.folder.parent == host / "spool"
+    assert Spool(host / "spool", "http://another", 1000).others() == [(recipient, 1)]

@@ -114,13 +114,15 @@ def export(
 @app.command()
 def deliver(as_json: JsonOption = False) -> None:
     """Deliver the reports that wait on this host (exit 75 when some still wait)."""
-    from floe.client import Client
+    from floe.client import Client, describe_queue
 
     client = Client()
     done = client.deliver()
     refused = client.spool.count_refused()
+    others = client.spool.others()
     if as_json:
-        print_json({**vars(done), "put_aside": refused})
+        elsewhere = [queue._asdict() for queue in others]
+        print_json({**vars(done), "put_aside": refused, "for_others": elsewhere})
     else:
         counts = f"{done.delivered} delivered, {done.refused} refused, {done.waiting} waiting"
         console.print(f"{client.spool.folder}: {counts}.", markup=False, soft_wrap=True)
@@ -128,6 +130,8 @@ def deliver(as_json: JsonOption = False) -> None:
             err.print(f"Refused ones are in {client.spool.folder / 'refused'}.", markup=False)
         if done.reason:
             err.print(done.reason, markup=False)
+        for queue in others:
+            err.print(describe_queue(queue), markup=False, soft_wrap=True)
     raise typer.Exit(TRY_LATER if done.waiting else 0)
 
 

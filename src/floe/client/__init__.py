@@ -11,18 +11,21 @@ from typing import Any
 from floe.client.errors import BadReportError
 from floe.client.messages import Dataset, Day, dataset_message, process_message
 from floe.client.outbox import Delivery, Drained, State
-from floe.client.reporter import Client, describe
+from floe.client.reporter import Client, describe, describe_queue
 from floe.client.running import Run
+from floe.client.spool import Queue
 
 __all__ = [
     "BadReportError",
     "Client",
     "Delivery",
     "Drained",
+    "Queue",
     "Run",
     "State",
     "dataset_message",
     "describe",
+    "describe_queue",
     "process_message",
     "register_dataset",
     "register_process",

@@ -2,7 +2,7 @@
 
 import sys
 
-from floe.client.reporter import Client
+from floe.client.reporter import Client, describe_queue
 
 USAGE = "usage: python -m floe.client deliver | status"
 
@@ -20,6 +20,8 @@ def main(arguments: list[str]) -> int:
         spool = client.spool
         waiting, refused = spool.count_waiting(), spool.count_refused()
         print(f"{spool.folder}: {waiting} waiting, {refused} refused")  # noqa: T201
+        for other in spool.others():
+            print(describe_queue(other))  # noqa: T201
         return 0
     print(USAGE, file=sys.stderr)  # noqa: T201
     return 2

@@ -26,6 +26,7 @@ class Surroundings(NamedTuple):
     spool_limit: int
     lake: str
     run_id: str | None
+    recipient: str
 
 
 def look_around(environ: Mapping[str, str] | None = None, url: str | None = None) -> Surroundings:
@@ -34,7 +35,8 @@ def look_around(environ: Mapping[str, str] | None = None, url: str | None = None
     A URL that the job names itself goes before all others.
     """
     environ = os.environ if environ is None else environ
-    url = url or environ.get("FLOE_API_URL") or _kept_address(environ) or DEFAULT_URL
+    named = url or environ.get("FLOE_API_URL")
+    url = named or _kept_address(environ) or DEFAULT_URL
     return Surroundings(
         url=url,
         token=environ.get("FLOE_API_TOKEN", "").strip() or _kept_token(url, environ),
@@ -42,6 +44,7 @@ def look_around(environ: Mapping[str, str] | None = None, url: str | None = None
         spool_limit=_size(environ.get("FLOE_SPOOL_LIMIT")) or DEFAULT_LIMIT,
         lake=environ.get("FLOE_LAKE") or LAKE,
         run_id=environ.get("FLOE_RUN_ID") or None,
+        recipient=named.rstrip("/") if named else _project(environ) or DEFAULT_URL,
     )
 
 
@@ -62,6 +65,19 @@ def _kept_address(environ: Mapping[str, str]) -> str | None:
     for folder in _state_folders(environ):
         if url := _read(folder / "address"):
             return url if _local_port(url) else None
+    return None
+
+
+def _project(environ: Mapping[str, str]) -> str | None:
+    """The project whose API is meant where no address is named.
+
+    Its API may listen on another port after each start, so what waits for it is not bound to one.
+    """
+    folders = _state_folders(environ)
+    listening = [folder for folder in folders if _read(folder / "address")]
+    for folder in [*listening, *folders]:
+        if folder.is_dir():
+            return str(folder.parent.resolve())
     return None
 
 

@@ -19,7 +19,7 @@ from floe.client.names import read_process
 from floe.client.open_runs import OpenRuns
 from floe.client.outbox import Delivery, Drained, Outbox, State
 from floe.client.running import Run
-from floe.client.spool import Spool
+from floe.client.spool import Queue, Spool
 from floe.client.transport import Transport
 
 DEFAULT_TIMEOUT = 5.0
@@ -48,7 +48,8 @@ class Client:
         self._run_id = around.run_id
         self._insist = insist
         self._warn = warn or _log_warning
-        self.spool = Spool(Path(spool) if spool else around.spool, around.spool_limit)
+        folder = Path(spool) if spool else around.spool
+        self.spool = Spool(folder, around.recipient, around.spool_limit)
         connect = partial(Transport, around.url, token or around.token, timeout)
         self._outbox = Outbox(self.spool, connect, patience=timeout)
         self._open_runs = OpenRuns(self.spool.folder)
@@ -121,3 +122,13 @@ def describe(delivery: Delivery) -> str:
     }
     reason = f": {delivery.reason}" if delivery.reason else ""
     return f"the report was {words[delivery.state]}{reason}"
+
+
+def describe_queue(queue: Queue) -> str:
+    """Say what waits for another API, and how to deliver it."""
+    variable = "FLOE_API_URL" if "://" in queue.recipient else "FLOE_PROJECT"
+    reports = "1 report waits" if queue.waiting == 1 else f"{queue.waiting} reports wait"
+    return (
+        f"{reports} for {queue.recipient}. "
+        f"Deliver with: {variable}={queue.recipient} floe events deliver"
+    )

@@ -1,13 +1,15 @@
 """Messages that wait on disk: appended in order by any process of the host, read in that order.
 
-The spool is a row of files, one message a line. Messages are added to the newest and taken from
-the oldest, whose `.done` says how far it was delivered. A line counts when it is whole and synced;
-what a killed process leaves half-written is cut off by the next. `.done` may lag behind after a
-crash, never run ahead: then some messages are sent twice, and the server knows them by their bytes.
+The spool of a recipient is a row of files, one message a line. Messages are added to the newest
+and taken from the oldest, whose `.done` holds how far it was delivered. A line counts when it is
+whole and synced; the next writer cuts off what a killed process left half-written. After a crash
+`.done` may lag behind, never run ahead: then some messages are sent twice, and the server
+recognises them by their bytes.
 """
 
 import json
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +19,7 @@ from floe import clock
 from floe.client.locks import locked, try_locked
 from floe.errors import FloeError
 
+RECIPIENT = "recipient"
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 
@@ -29,6 +32,13 @@ class SpoolFullError(FloeError):
             f"{folder} holds {limit:,} bytes of undelivered messages, which is all it may. "
             "See why with: floe events deliver. FLOE_SPOOL_LIMIT allows more."
         )
+
+
+class Queue(NamedTuple):
+    """Messages that wait for one recipient."""
+
+    recipient: str
+    waiting: int
 
 
 class Ticket(NamedTuple):
@@ -47,11 +57,26 @@ class Waiting(NamedTuple):
 
 
 class Spool:
-    """The messages of this host that wait for delivery."""
+    """The messages of this host that wait for delivery to one recipient.
 
-    def __init__(self, folder: Path, limit: int) -> None:
-        self.folder = folder
+    Each recipient has a folder of its own, so no message is ever delivered to another catalog
+    than the one that it was written for.
+    """
+
+    def __init__(self, base: Path, recipient: str, limit: int) -> None:
+        self._base, self._recipient = base, recipient
+        self.folder = base / _folder_name(recipient)
         self._limit = limit
+
+    def others(self) -> list[Queue]:
+        """Count what waits here for other recipients."""
+        queues = []
+        for file in sorted(self._base.glob(f"*/{RECIPIENT}")):
+            recipient = file.read_text(encoding="utf-8")
+            waiting = Spool(self._base, recipient, self._limit).count_waiting()
+            if waiting and recipient != self._recipient:
+                queues.append(Queue(recipient, waiting))
+        return queues
 
     def append(self, body: bytes) -> Ticket:
         """Add a message; it is on the disk when this returns. Raise OSError when it cannot be."""
@@ -128,9 +153,11 @@ class Spool:
                 yield got
 
     def _make_folder(self) -> None:
-        if not self.folder.is_dir():
+        if not (self.folder / RECIPIENT).is_file():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _sync_folder(self.folder.parent)
+            _replace(self.folder / RECIPIENT, self._recipient.encode(), sync=True)
+            _sync_folder(self.folder)
+            _sync_folder(self._base)
 
     @contextmanager
     def _adding(self) -> Iterator[None]:
@@ -172,6 +199,14 @@ class Spool:
         import hashlib
 
         return self.folder / "refused" / f"{hashlib.sha256(body).hexdigest()[:32]}.json"
+
+
+def _folder_name(recipient: str) -> str:
+    """Name the folder of a recipient: readable, and different for each."""
+    import hashlib
+
+    readable = "".join(sign if sign.isalnum() or sign == "." else "-" for sign in recipient)
+    return f"{readable[-40:].lstrip('-')}-{hashlib.sha256(recipient.encode()).hexdigest()[:12]}"
 
 
 def _append_line(segment: Path, body: bytes) -> int:
@@ -250,7 +285,7 @@ def _done(segment: Path) -> int:
 
 def _replace(path: Path, content: bytes, *, sync: bool = False) -> None:
     """Write a file so that it is there as a whole or not at all."""
-    beside = path.with_suffix(f".{os.getpid()}.part")
+    beside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
     number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         _write(number, content)
