@@ -1,13 +1,26 @@
 """Why a process does or does not run for a date, in one sentence."""
 
+import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from floe.catalog.leases import acquire_lease
 from floe.catalog.processes import find_process
-from floe.catalog.runs import FAILED, SUCCESS, finish_run, start_run
-from floe.catalog.versions import READY, reserve_version
+from floe.catalog.runs import FAILED, SUCCESS, finish_run, record_inputs, start_run
+from floe.catalog.versions import (
+    READY,
+    REJECTED,
+    WRITTEN,
+    advance_version,
+    get_version_of,
+    reserve_version,
+    retract_version,
+)
+from floe.execution.holders import new_holder
 from floe.execution.readiness import explain_process
+from floe.execution.runner import run_lease_name
 from floe.spec.identity import floe_process
 from tests.events.factory import run_id
 from tests.execution.workshop import TOTAL_SQL, TOTALS, TRADES, TUESDAY, OpenShop, Workshop
@@ -43,8 +56,28 @@ def deliver(project: OpenShop, dataset: str) -> None:
         reserve_version(session, number, TUESDAY, state=READY)
 
 
-def run(project: OpenShop, process: str, status: str | None, **read: str) -> str:
-    """Leave a run that has read these tags, and has ended so."""
+def make(project: OpenShop, dataset: str, run_uuid: str) -> None:
+    """Leave a READY version that a run made."""
+    with project.workspace.catalog.writing() as session:
+        number = project.workspace.dataset_id(dataset, session)
+        reserve_version(session, number, TUESDAY, state=READY, produced_by_run_id=run_uuid)
+
+
+def take_back(project: OpenShop, dataset: str, tag: str, reason: str) -> None:
+    with project.workspace.catalog.writing() as session:
+        number = project.workspace.dataset_id(dataset, session)
+        retract_version(session, get_version_of(session, number, tag), reason=reason, actor="alice")
+
+
+def reject(project: OpenShop, dataset: str, reason: str, checksum: str | None = None) -> None:
+    with project.workspace.catalog.writing() as session:
+        number = project.workspace.dataset_id(dataset, session)
+        version = reserve_version(session, number, TUESDAY, state=WRITTEN, checksum=checksum)
+        advance_version(session, version, REJECTED, reason=reason)
+
+
+def run(project: OpenShop, process: str, status: str | None, holder: str = "", **read: str) -> str:
+    """Leave a run that read these tags and ended with this status."""
     key = floe_process(project.workspace.site.spec.name, process).key
     uuid = run_id(f"{process} {read}")
     with project.workspace.catalog.writing() as session:
@@ -53,7 +86,23 @@ def run(project: OpenShop, process: str, status: str | None, **read: str) -> str
             uuid,
             find_process(session, key).process_id,
             business_date=TUESDAY,
-            facets_json={"floe": {"inputs": {alias: [tag] for alias, tag in read.items()}}},
+            facets_json={
+                "floe": {
+                    "inputs": {alias: [tag] for alias, tag in read.items()},
+                    **({"holder": holder} if holder else {}),
+                }
+            },
+        )
+        inputs = project.workspace.site.spec.processes[process].inputs
+        record_inputs(
+            session,
+            begun,
+            [
+                get_version_of(
+                    session, project.workspace.dataset_id(inputs[alias].dataset, session), tag
+                )
+                for alias, tag in read.items()
+            ],
         )
         if status:
             finish_run(session, begun, status)
@@ -107,7 +156,7 @@ def test_a_run_that_failed_can_be_resumed(shop: Workshop) -> None:
         failed = run(project, "totals", FAILED, trades="2026-09-01.1")
         assert why(project, "totals") == (
             "failed",
-            f"totals failed for 2026-09-01: floe run --resume {failed}",
+            f"totals failed for 2026-09-01. Run: floe run --resume {failed}",
         )
         assert f"written by totals, which failed in {failed}." in why(project, "report")[1]
 
@@ -117,4 +166,111 @@ def test_a_run_under_way_is_waited_for(shop: Workshop) -> None:
         deliver(project, "raw.trades")
         running = run(project, "totals", None, trades="2026-09-01.1")
         assert why(project, "totals") == ("runs", f"totals runs for 2026-09-01, as {running}.")
-        assert "written by totals, which runs." in why(project, "report")[1]
+        assert f"written by totals, which runs as {running}." in why(project, "report")[1]
+
+
+def test_a_rejected_delivery_is_named_with_its_reason_and_owner(shop: Workshop) -> None:
+    with shop.open() as project:
+        reject(project, "raw.trades", "3 rows have no id")
+        assert why(project, "totals") == (
+            "blocked",
+            "totals cannot run for 2026-09-01: raw.trades 2026-09-01.1, delivered by Front "
+            "Office, was rejected: 3 rows have no id.",
+        )
+        state, sentence = why(project, "report")
+    assert state == "waits"
+    assert "which cannot run: raw.trades 2026-09-01.1, delivered by Front Office, was rejected" in (
+        sentence
+    )
+
+
+def test_a_rejected_correction_blocks_though_the_version_before_is_ready(shop: Workshop) -> None:
+    with shop.open() as project:
+        deliver(project, "raw.trades")
+        reject(project, "raw.trades", "3 rows have no id")
+        assert why(project, "totals")[0] == "blocked"
+
+
+def test_a_retracted_input_is_named_with_who_took_it_back(shop: Workshop) -> None:
+    with shop.open() as project:
+        deliver(project, "raw.trades")
+        take_back(project, "raw.trades", "2026-09-01.1", "wrong feed.")
+        assert why(project, "totals") == (
+            "blocked",
+            "totals cannot run for 2026-09-01: raw.trades 2026-09-01.1, delivered by Front "
+            "Office, was retracted by alice: wrong feed.",
+        )
+
+
+def test_an_output_that_was_retracted_is_not_done(shop: Workshop) -> None:
+    with shop.open() as project:
+        deliver(project, "raw.trades")
+        make(project, "risk.totals", run(project, "totals", SUCCESS, trades="2026-09-01.1"))
+        assert why(project, "totals")[0] == "done"
+        take_back(project, "risk.totals", "2026-09-01.1", "wrong currency")
+        assert why(project, "totals") == (
+            "retracted",
+            "totals has run for 2026-09-01, but its output risk.totals 2026-09-01.1 was retracted "
+            "by alice: wrong currency. Run it again: floe run totals --date 2026-09-01",
+        )
+
+
+def test_an_input_made_from_a_retracted_feed_is_stale(shop: Workshop) -> None:
+    with shop.open() as project:
+        deliver(project, "raw.trades")
+        make(project, "risk.totals", run(project, "totals", SUCCESS, trades="2026-09-01.1"))
+        take_back(project, "raw.trades", "2026-09-01.1", "wrong feed")
+        assert why(project, "report") == (
+            "stale",
+            "report could run for 2026-09-01, but risk.totals 2026-09-01.1, written by totals, "
+            "was made from raw.trades 2026-09-01.1, which was retracted by alice: wrong feed. "
+            "Make the input again first.",
+        )
+        run(project, "report", SUCCESS, totals="2026-09-01.1")
+        assert why(project, "report")[1].startswith("report has run for 2026-09-01, but")
+
+
+def test_a_run_whose_process_is_gone_is_dead(shop: Workshop) -> None:
+    with shop.open() as project:
+        deliver(project, "raw.trades")
+        holder = new_holder().split("/")
+        gone = "/".join([*holder[:2], "1", holder[3]])
+        dead = run(project, "totals", None, gone, trades="2026-09-01.1")
+        state, sentence = why(project, "totals")
+        assert (state, sentence.endswith(f"floe run --resume {dead}")) == ("dead", True)
+        assert f"whose run {dead} was killed" in why(project, "report")[1]
+
+
+def test_a_run_on_another_host_is_dead_without_its_lease(shop: Workshop) -> None:
+    with shop.open() as project:
+        deliver(project, "raw.trades")
+        run(project, "totals", None, "elsewhere/7/99/abc", trades="2026-09-01.1")
+        assert why(project, "totals")[0] == "dead"
+        name = run_lease_name(project.workspace, "totals", TUESDAY)
+        with project.workspace.catalog.writing() as session:
+            assert acquire_lease(session, name, "elsewhere/7/99/def", timedelta(minutes=1))
+        assert why(project, "totals")[0] == "runs"
+
+
+def test_a_delivery_that_nobody_has_read_has_arrived(shop: Workshop) -> None:
+    shop.deliver(TUESDAY, (1, 2.0))
+    with shop.open() as project:
+        assert why(project, "totals") == (
+            "arrived",
+            "totals can run for 2026-09-01: raw.trades of 2026-09-01, delivered by Front Office, "
+            "has arrived and has not been read. A run reads it: "
+            "floe run totals --date 2026-09-01",
+        )
+        # A corrected file counts even where the one before was rejected or read.
+        reject(project, "raw.trades", "3 rows have no id", checksum="before")
+        assert why(project, "totals")[0] == "arrived"
+
+
+def test_json_holds_the_facts_behind_the_sentence(shop: Workshop) -> None:
+    with shop.open() as project:
+        reject(project, "raw.trades", "3 rows have no id")
+    answer = json.loads(shop.floe("why", "totals", "-d", "2026-09-01", "--json").stdout)
+    (lacking,) = answer["waits_for"]
+    assert answer["state"] == "blocked"
+    assert (lacking["state"], lacking["reason"]) == ("rejected", "3 rows have no id")
+    assert lacking["whose"] == "delivered by Front Office"

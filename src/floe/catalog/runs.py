@@ -385,6 +385,24 @@ def record_steps(session: Session, run_uuid: str, steps: Sequence[dict[str, Any]
         session.execute(insert(RunStep), list(named.values()))
 
 
+class RunFailure(NamedTuple):
+    """Why a run failed, as its last event says."""
+
+    message: str = ""
+    trace: str = ""
+
+
+def failure_of(facets: Any) -> RunFailure:
+    """Return why a run failed, from its facets; empty when they do not say."""
+    facet = facets.get("errorMessage") if isinstance(facets, dict) else None
+    if not isinstance(facet, dict):
+        return RunFailure()
+    message, trace = facet.get("message"), facet.get("stackTrace")
+    return RunFailure(
+        message if isinstance(message, str) else "", trace if isinstance(trace, str) else ""
+    )
+
+
 def list_open_runs(session: Session, key_prefix: str) -> Sequence[ProcessRun]:
     """Return the runs that have not ended of the processes whose keys begin so."""
     return session.scalars(

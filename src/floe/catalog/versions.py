@@ -408,6 +408,21 @@ def newest_of_date(session: Session, dataset_id: int, business_date: date) -> Da
     return session.scalars(query.limit(1)).first()
 
 
+def newest_until(
+    session: Session, dataset_id: int, until: date, *, since: date | None = None
+) -> DatasetVersion | None:
+    """Return the newest version of the last date up to one, whatever its state."""
+    query = select(DatasetVersion).where(
+        DatasetVersion.dataset_id == dataset_id,
+        DatasetVersion.business_date <= until,
+        DatasetVersion.state != EXTERNAL,
+    )
+    if since is not None:
+        query = query.where(DatasetVersion.business_date >= since)
+    newest = query.order_by(DatasetVersion.business_date.desc(), DatasetVersion.seq.desc())
+    return session.scalars(newest.limit(1)).first()
+
+
 def list_waiting(session: Session, project: str) -> Sequence[DatasetVersion]:
     """Return the versions of a project's datasets that others wrote and nobody has checked yet."""
     return session.scalars(

@@ -1,13 +1,18 @@
-"""`floe why PROCESS`: what a process waits for, and whose that is."""
+"""`floe why PROCESS`: where a process stands for a date, and who has to act."""
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from floe.cli.options import JsonOption, ProjectOption
 from floe.cli.output import console, print_json
 from floe.settings import find_project
+
+if TYPE_CHECKING:
+    from floe.execution.readiness import Reason
+    from floe.triggers.explaining import InputFacts
 
 
 def why(
@@ -19,29 +24,38 @@ def why(
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say in one sentence where a process stands for a date: what it waits for, whose that is."""
+    """Say in one sentence where a process stands for a date, and who has to act."""
     from floe.execution.readiness import explain_process
     from floe.execution.workspace import load_site, open_workspace
 
     with open_workspace(load_site(find_project(project))) as workspace:
         reason = explain_process(workspace, process, date.date() if date else None)
     if as_json:
-        print_json(
-            {
-                "process": reason.process,
-                "business_date": reason.business_date.isoformat(),
-                "state": reason.state,
-                "sentence": reason.sentence,
-                "waits_for": [
-                    {
-                        "dataset": one.dataset,
-                        "business_date": one.business_date and one.business_date.isoformat(),
-                        "whose": one.whose,
-                        "because": one.because,
-                    }
-                    for one in reason.waits_for
-                ],
-            }
-        )
+        print_json(describe_reason(reason))
     else:
-        console.print(reason.sentence, markup=False, highlight=False)
+        console.print(reason.sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def describe_reason(reason: "Reason") -> dict[str, Any]:
+    """The answer as JSON: the state, the sentence, and the facts behind them."""
+    facts = reason.facts
+    waiting = {id(one) for one in facts.lacking()}
+    return {
+        "process": facts.process,
+        "business_date": facts.business_date,
+        "state": reason.state,
+        "sentence": reason.sentence,
+        "waits_for": [_input(one) for one in facts.inputs if id(one) in waiting],
+        "inputs": [_input(one) for one in facts.inputs],
+        "outputs": [_said(asdict(one)) for one in facts.outputs],
+        "run": _said(asdict(facts.run)) if facts.run.run_id else None,
+    }
+
+
+def _input(facts: "InputFacts") -> dict[str, Any]:
+    return _said(asdict(facts))
+
+
+def _said(facts: dict[str, Any]) -> dict[str, Any]:
+    """Write what is unknown as null."""
+    return {name: None if value == "" else value for name, value in facts.items()}

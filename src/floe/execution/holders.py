@@ -36,3 +36,8 @@ def is_dead(holder: str) -> bool:
     if host != socket.gethostname() or not pid.isdigit() or not Path("/proc").is_dir():
         return False
     return start_time(int(pid)) != started
+
+
+def is_same_process(holder: str, other: str) -> bool:
+    """Tell whether two holders are of one process: same host, pid and start time."""
+    return holder.split("/")[:3] == other.split("/")[:3]

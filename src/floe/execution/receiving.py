@@ -1,8 +1,11 @@
 """Look at what others deliver, for all that some processes read for a date."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import date
 
+from floe.catalog.shown import details_of
+from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import REJECTED
 from floe.execution.formats.contract import (
     Delivered,
@@ -13,7 +16,7 @@ from floe.execution.formats.contract import (
 from floe.execution.formats.manifests import DeliveryIncompleteError
 from floe.execution.planning import RunPlan, wanted_date
 from floe.execution.sparks import Sparks
-from floe.execution.versions.arrivals import Arrival, is_delivered, receive
+from floe.execution.versions.arrivals import Arrival, is_delivered, is_settled, receive
 from floe.execution.versions.places import format_of
 from floe.execution.workspace import Workspace
 from floe.spec import ProcessSpec
@@ -55,6 +58,38 @@ def expected(workspace: Workspace, dataset: str, day: date) -> str:
     except DeliveryIncompleteError as error:
         return f"is not complete: {error}"
     return "" if found is None else "is there and will be received"
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What a look at a landing folder says of a delivery, before a row of it is read."""
+
+    is_there: bool
+    """Whether there is a delivery that no version of the catalog stands for."""
+    replaces: bool = False
+    """Whether it differs from a version that is known already."""
+    reason: str = ""
+    """What else there is to say: that it is incomplete, or copied from a database."""
+
+
+def find_unread(
+    workspace: Workspace, dataset: str, day: date, known: DatasetVersion | None
+) -> Unread:
+    """Say whether a run would find a delivery that the catalog does not know yet."""
+    form = format_of(workspace, dataset)
+    if isinstance(form, Extracts):
+        return Unread(known is None, reason="is copied from its database when a run starts")
+    assert isinstance(form, Delivered)
+    tag = f"{day}.0" if known is None else known.version_tag
+    details = {} if known is None else details_of(known)
+    place = VersionPlace(dataset, workspace.dataset(dataset), tag, day, details=details)
+    try:
+        delivery = form.find(workspace.site, place)
+    except DeliveryIncompleteError as error:
+        return Unread(is_there=False, reason=f"whose delivery is incomplete: {error}")
+    if delivery is None or (known is not None and is_settled(workspace, dataset, known, delivery)):
+        return Unread(is_there=False)
+    return Unread(is_there=True, replaces=known is not None and known.checksum is not None)
 
 
 def refuse_rejected(process: ProcessSpec, arrivals: Iterable[Arrival]) -> None:

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from floe import clock
@@ -72,6 +72,12 @@ class Circumstances:
     cancellation: Cancellation = field(default_factory=Cancellation)
 
 
+def run_lease_name(workspace: Workspace, process: str, key: str | date | None) -> str:
+    """Return the name of the lease that a run of a process holds for its partition or date."""
+    process_key = floe_process(workspace.site.spec.name, process).key
+    return f"run/{process_key}/{key or 'today'}"[:300]
+
+
 def run_process(
     workspace: Workspace, sparks: Sparks, wish: Wish, how: Circumstances | None = None
 ) -> RunResult:
@@ -133,10 +139,10 @@ class _Run:
         spec = self._workspace.site.spec.processes.get(self._wish.process)
         if spec is None:
             return
-        key = floe_process(self._workspace.site.spec.name, self._wish.process).key
-        name = f"run/{key}/{self._wish.partition or self._wish.business_date or 'today'}"
+        key = self._wish.partition or self._wish.business_date
+        name = run_lease_name(self._workspace, self._wish.process, key)
         wait = LONGEST_WAIT if spec.concurrency == "wait" else None
-        held.enter_context(self._workspace.leases.hold(name[:300], wait=wait))
+        held.enter_context(self._workspace.leases.hold(name, wait=wait))
 
     def _run_planned(self, plan: RunPlan, log: RunLog) -> RunResult:
         facts = self._facts(plan)

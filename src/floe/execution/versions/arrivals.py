@@ -129,7 +129,7 @@ class _Reception:
         return arrival
 
     def _register(self, known: DatasetVersion | None, delivery: Delivery) -> Arrival:
-        if known is not None and self._is_settled(known, delivery):
+        if known is not None and is_settled(self._workspace, self._dataset, known, delivery):
             return self._unchanged(known)
         place = self._place(known)
         place = replace(place, path=delivery.path, details=delivery.details)
@@ -146,14 +146,6 @@ class _Reception:
             place, tag=version.version_tag, path=verified.path, details=verified.details
         )
         return check_delivery(self._workspace, self._spark, version, place)
-
-    def _is_settled(self, known: DatasetVersion, delivery: Delivery) -> bool:
-        """Tell whether the same was looked at before; if it was rejected, by the same rules."""
-        if known.checksum != delivery.fingerprint or known.state == WRITTEN:
-            return False
-        return known.state != REJECTED or _rules(self._workspace, self._dataset) == (
-            known.metadata_json or {}
-        ).get("rules")
 
     def _version(self, known: DatasetVersion | None, delivery: Delivery) -> DatasetVersion:
         """Return the version that waits for this delivery, or a new one."""
@@ -178,6 +170,16 @@ class _Reception:
         return Arrival(
             self._dataset, known.state, known.version_tag, reason, known.row_count, new=False
         )
+
+
+def is_settled(
+    workspace: Workspace, dataset: str, known: DatasetVersion, delivery: Delivery
+) -> bool:
+    """Tell whether a version stands for this delivery; if it was rejected, by today's rules."""
+    if known.checksum != delivery.fingerprint or known.state == WRITTEN:
+        return False
+    rules = (known.metadata_json or {}).get("rules")
+    return known.state != REJECTED or rules == _rules(workspace, dataset)
 
 
 def _is_about(known: DatasetVersion, delivery: Delivery) -> bool:
