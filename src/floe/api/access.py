@@ -4,16 +4,18 @@ Every route has an operation id, and a route whose id is not in the table cannot
 new route is closed until somebody has said here who may use it.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from typing import Any, Protocol
 
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from floe.api.errors import ForbiddenError
+from floe.api.errors import Fault, ForbiddenError, UnfitValueError
 from floe.api.threads import in_thread
 from floe.catalog.principals import (
     DATA_CONSUMER,
@@ -151,13 +153,48 @@ class GuardedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, action = super().get_route_handler(), str(self.operation_id)
-        if PERMISSIONS[action].public:
-            return handle
+        known, public = self.query_names(), PERMISSIONS[action].public
 
         async def guarded(request: Request) -> Response:
-            identity = await request.app.state.services.gate.identify(request)
-            check_permission(identity, action)
-            request.state.identity = identity
+            if not public:
+                identity = await request.app.state.services.gate.identify(request)
+                check_permission(identity, action)
+                request.state.identity = identity
+            if request.scope["query_string"]:
+                check_query(request.query_params, known)
             return await handle(request)
 
         return guarded
+
+    def query_names(self) -> frozenset[str]:
+        """Return the query parameters of the route: those of its function and those it reads."""
+        extra = (self.openapi_extra or {}).get("parameters", ())
+        read = (one["name"] for one in extra if one.get("in") == "query")
+        return frozenset((*_declared(self.dependant), *read))
+
+
+def _declared(dependant: Dependant) -> Iterator[str]:
+    yield from (one.alias for one in dependant.query_params)
+    for inner in dependant.dependencies:
+        yield from _declared(inner)
+
+
+def check_query(given: Iterable[str], known: Collection[str]) -> None:
+    """Raise an error that names every query parameter the route does not have.
+
+    A misspelled filter that is ignored answers with everything, which looks like an answer.
+    """
+    faults = [
+        Fault(f"query.{name}", f"unknown parameter. {_hint(name, known)}")
+        for name in dict.fromkeys(given)
+        if name not in known
+    ]
+    if faults:
+        raise UnfitValueError(faults)
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name.lower(), known, n=1)
+    if near:
+        return f"Did you mean '{near[0]}'?"
+    return f"This route takes: {', '.join(sorted(known))}." if known else "This route takes none."

@@ -26,7 +26,8 @@ PROBLEMS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)
 TITLE = "floe"
 ABOUT = (
     "Datasets, their versions, the processes and runs that write and read them, and the events "
-    "they come from. Send OpenLineage events, ask for anything that the catalog knows."
+    "they come from. Send OpenLineage events, ask for anything that the catalog knows. "
+    "A query parameter that a route does not have is answered with 422."
 )
 
 EVENT = {

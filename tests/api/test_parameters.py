@@ -1,0 +1,59 @@
+"""Query parameters: what a route does not have is refused, with the name that was meant."""
+
+import re
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from floe.api import describe_api
+
+RUN = "0190a0f2-7b1c-7cc3-8f36-3c1f1d2c9a51"
+OPERATIONS = [
+    (method, path, operation)
+    for path, methods in describe_api()["paths"].items()
+    for method, operation in methods.items()
+]
+IDS = [operation["operationId"] for _, _, operation in OPERATIONS]
+
+
+def filled(path: str) -> str:
+    return re.sub(r"\{\w+\}", "1", path.replace("{run_uuid}", RUN))
+
+
+def names_of(operation: dict[str, Any]) -> list[str]:
+    return [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS, ids=IDS)
+def test_every_route_refuses_a_parameter_it_does_not_have(
+    admin: TestClient, method: str, path: str, operation: dict[str, Any]
+) -> None:
+    answer = admin.request(method, f"{filled(path)}?no_such_thing=1")
+    assert answer.status_code == 422, answer.text
+    (fault,) = answer.json()["errors"]
+    assert fault["path"] == "query.no_such_thing"
+    assert fault["message"].startswith("unknown parameter. ")
+    for name in names_of(operation):
+        assert name in fault["message"]
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS, ids=IDS)
+def test_every_parameter_of_the_document_is_known_to_its_route(
+    admin: TestClient, method: str, path: str, operation: dict[str, Any]
+) -> None:
+    for name in names_of(operation):
+        answer = admin.request(method, filled(path), params={name: "1"})
+        assert f"query.{name}: unknown" not in answer.text
+        near = admin.request(method, filled(path), params={f"{name}x": "1"})
+        assert f"Did you mean '{name}'?" in near.text
+
+
+def test_each_unknown_parameter_is_named_once(admin: TestClient) -> None:
+    answer = admin.get("/api/v1/runs?busines_date=2026-09-01&x=1&x=2&limit=5")
+    assert [one["path"] for one in answer.json()["errors"]] == ["query.busines_date", "query.x"]
+    assert "Did you mean 'business_date'?" in answer.json()["detail"]
+
+
+def test_whoever_may_not_ask_learns_no_parameters(anonymous: TestClient) -> None:
+    assert anonymous.get("/api/v1/runs?x=1").status_code == 401
