@@ -57,3 +57,27 @@ def test_each_unknown_parameter_is_named_once(admin: TestClient) -> None:
 
 def test_whoever_may_not_ask_learns_no_parameters(anonymous: TestClient) -> None:
     assert anonymous.get("/api/v1/runs?x=1").status_code == 401
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1899-12-31", "2200-01-01", "9999-12-31"])
+def test_a_business_date_out_of_range_is_refused_with_the_bound(
+    admin: TestClient, day: str
+) -> None:
+    for method, path, operation in OPERATIONS:
+        if "business_date" in names_of(operation):
+            answer = admin.request(method, filled(path), params={"business_date": day})
+            assert answer.status_code == 422
+            assert "1900-01-01" in answer.text or "2199-12-31" in answer.text
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "1900-01-01T00:00:00Z"],
+)
+def test_moments_at_the_bounds_are_answered_whatever_their_zone(
+    admin: TestClient, moment: str
+) -> None:
+    for method, path, operation in OPERATIONS:
+        for name in {"since", "until"} & set(names_of(operation)):
+            answer = admin.request(method, filled(path), params={name: moment})
+            assert answer.status_code in (200, 404, 422), (path, answer.text)

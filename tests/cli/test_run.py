@@ -1,6 +1,7 @@
 """`floe run` where Spark is not needed: what is refused, what is planned, and how it is said."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,65 @@ def test_a_date_that_is_no_business_day_is_said_and_the_run_goes_on() -> None:
     result = run("totals", "-d", SUNDAY)
     assert said in result.stderr
     assert isinstance(result.exception, AssertionError)  # it went on to Spark
+
+
+def finished_batch() -> str:
+    """Leave the runs of a batch whose processes have all succeeded."""
+    from floe.catalog.processes import find_process
+    from floe.catalog.runs import SUCCESS, finish_run, start_run
+    from floe.execution.workspace import load_site, open_workspace
+    from floe.settings import find_project
+
+    batch = "0190a0f2-7b1c-7cc3-8f36-3c1f1d2c9a51"
+    with (
+        open_workspace(load_site(find_project(None))) as workspace,
+        workspace.catalog.writing() as session,
+    ):
+        for number, name in enumerate(workspace.site.spec.processes):
+            process = find_process(session, f"floe/risk/{name}")
+            begun = start_run(
+                session,
+                batch.replace("0190", f"019{number + 1}"),
+                process.process_id,
+                business_date=date(2026, 9, 4),
+                parent_run_uuid=batch,
+            )
+            finish_run(session, begun, SUCCESS)
+    return batch
+
+
+def test_resuming_a_finished_batch_says_that_nothing_is_left() -> None:
+    batch = finished_batch()
+    done = run("--resume", batch)
+    assert done.exit_code == 0, done.exception
+    assert done.stdout == f"Batch {batch} has finished: there is nothing left to resume.\n"
+    as_json = json.loads(run("--resume", batch[:8], "--json").stdout)
+    assert as_json == {"batch": batch, "ok": True, "arrivals": [], "processes": []}
+
+
+def test_a_plan_of_all_shows_what_an_earlier_step_makes() -> None:
+    """The version of today will be superseded: showing it as what is read would be wrong."""
+    from floe.catalog.versions import READY, reserve_version
+    from floe.execution.workspace import load_site, open_workspace
+    from floe.settings import find_project
+
+    with (
+        open_workspace(load_site(find_project(None))) as workspace,
+        workspace.catalog.writing() as session,
+    ):
+        number = workspace.dataset_id("risk.totals", session)
+        reserve_version(session, number, date(2026, 9, 4), state=READY)
+    planned = json.loads(run("--all", "--dry-run", "--date", FRIDAY, "--json").stdout)
+    (report,) = [one for one in planned if one["process"] == "report"]
+    assert report["inputs"]["totals"] == {
+        "dataset": "risk.totals",
+        "versions": ["2026-09-04.2"],
+        "delivery": None,
+        "made_by": "totals",
+    }
+    shown = run("--all", "--dry-run", "--date", FRIDAY).stdout
+    assert "risk.totals 2026-09-04.2 (made by totals in this plan)" in shown
+    # Alone, the process reads what there is.
+    (alone,) = json.loads(run("report", "--dry-run", "--date", FRIDAY, "--json").stdout)
+    assert alone["inputs"]["totals"]["versions"] == ["2026-09-04.1"]
+    assert alone["inputs"]["totals"]["made_by"] is None

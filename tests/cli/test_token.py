@@ -60,9 +60,9 @@ def test_a_token_is_revoked_once() -> None:
     ("words", "said"),
     [
         (("--role", "KING"), "There is no role 'KING'"),
-        (("--role", "INGEST", "--expires", "soon"), "'soon' is no lifetime"),
-        (("--role", "INGEST", "--expires", "9999999d"), "is no lifetime"),
-        (("--role", "INGEST", "--expires", "0d"), "'0d' is no lifetime"),
+        (("--role", "INGEST", "--expires", "soon"), "'soon' is not a lifetime"),
+        (("--role", "INGEST", "--expires", "9999999d"), "is not a lifetime"),
+        (("--role", "INGEST", "--expires", "0d"), "'0d' is not a lifetime"),
         (("--role", "INGEST", "--name", ""), "A token needs a name"),
         (("--role", "INGEST", "--name", " "), "A token needs a name"),
         (("--role", "INGEST", "--scope", "write"), "There is no scope 'write'"),
@@ -76,4 +76,18 @@ def test_what_makes_no_sense_is_answered_with_what_would(words: tuple[str, ...],
 def test_what_was_refused_is_no_token() -> None:
     with pytest.raises(FloeError):
         floe("token", "create", "--role", "INGEST", "--name", "")
+    assert json.loads(floe("token", "list", "--json").stdout) == []
+
+
+@pytest.mark.parametrize("expires", ["2s", "90m", "12h", "90d", "52w", "1h30m", "365250d"])
+def test_every_duration_makes_a_token(expires: str) -> None:
+    made = floe("token", "create", "--name", "e", "--role", "INGEST", "--expires", expires)
+    assert (made.exit_code, made.stdout.startswith("floe_")) == (0, True)
+
+
+@pytest.mark.parametrize("expires", ["999999999w", "365251d", "0s", "", "-1d", "1y", "1.5h"])
+def test_a_lifetime_that_is_refused_makes_no_token(expires: str) -> None:
+    with pytest.raises(FloeError, match="is not a lifetime") as refused:
+        floe("token", "create", "--name", "e", "--role", "INGEST", "--expires", expires)
+    assert refused.value.exit_code == 2
     assert json.loads(floe("token", "list", "--json").stdout) == []

@@ -154,6 +154,12 @@ def test_a_process_key_is_split_as_the_rest_of_floe_splits_it(key: str) -> None:
         (lambda: dataset_message("a.b", business_date="yesterday"), "a date such as 2026-09-01"),
         (lambda: dataset_message("a.b", occurred_at="2026-09-01T06:00"), "a time with its zone"),
         (lambda: dataset_message("a.b", occurred_at="six"), "a time with its zone"),
+        (
+            lambda: dataset_message("a.b", occurred_at="0001-01-01T00:00:00+14:00"),
+            "a time with its zone",
+        ),
+        (lambda: dataset_message("a.b", business_date="9999-12-31"), "to 2199-12-31"),
+        (lambda: dataset_message("a.b", business_date=date.min), "from 1900-01-01"),
         (lambda: dataset_message("a.b", schema=[{"type": "int"}]), "a mapping of column to type"),
     ],
 )  # fmt: skip

@@ -46,5 +46,7 @@ def test_of_two_dimensions_the_time_is_the_business_date() -> None:
 
 def test_the_tag_of_a_run_is_its_business_date() -> None:
     assert business_date({BUSINESS_DATE_TAG: "2026-09-01"}, "UTC") == TUESDAY
-    with pytest.raises(WrongBusinessDateError, match=r"is '1\.9\.', which is no date"):
+    with pytest.raises(WrongBusinessDateError, match="to 2199-12-31"):
+        business_date({BUSINESS_DATE_TAG: "9999-12-31"}, "UTC")
+    with pytest.raises(WrongBusinessDateError, match=r"is '1\.9\.', which is not"):
         business_date({BUSINESS_DATE_TAG: "1.9."}, "UTC")

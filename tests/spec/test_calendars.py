@@ -5,6 +5,8 @@ from datetime import date
 import pytest
 
 from floe.spec.calendars import (
+    EVERY_DAY,
+    WEEKDAYS,
     CalendarSpec,
     NoBusinessDayError,
     UnknownCalendarError,
@@ -110,3 +112,11 @@ def test_holidays_of_a_year_fall_on_no_weekend() -> None:
     assert date(2026, 12, 25) in found
     assert date(2026, 9, 2) in found
     assert not any(day.weekday() >= 5 for day in found)
+
+
+@pytest.mark.parametrize("name", [WEEKDAYS, EVERY_DAY, "TARGET"])
+def test_a_calendar_ends_where_dates_do(name: str) -> None:
+    with pytest.raises(NoBusinessDayError):
+        get_calendar(name).next_business_day(date.max)
+    with pytest.raises(NoBusinessDayError):
+        get_calendar(name).previous_business_day(date.min)

@@ -51,6 +51,14 @@ def test_duration_refuses_anything_else(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["999999999w", "365251d", "999999999d"])
+def test_a_duration_has_an_end(text: str) -> None:
+    assert message_of(Duration, text) == (
+        f"'{text}' is too long",
+        "A duration may have 1000 years at most.",
+    )
+
+
 @given(st.integers(min_value=0, max_value=10**9))
 def test_duration_that_is_written_is_read_back(seconds: int) -> None:
     duration = timedelta(seconds=seconds)

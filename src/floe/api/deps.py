@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import AwareDatetime
 
+from floe import clock
+
 LARGEST_NUMBER = 2**63 - 1
 DEFAULT_LIMIT, MOST_ITEMS = 50, 1000
 DEEPEST = 100
@@ -30,7 +32,9 @@ FullName = Annotated[
     ),
 ]
 Depth = Annotated[int, Query(ge=0, le=DEEPEST, description="How many edges to go.", examples=[5])]
-Day = Annotated[date | None, Query(examples=["2026-09-01"])]
+Day = Annotated[
+    date | None, Query(ge=clock.FIRST_DATE, le=clock.LAST_DATE, examples=["2026-09-01"])
+]
 # Beyond these a change of zone would leave the calendar.
 EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 Moment = Annotated[

@@ -27,6 +27,8 @@ def table(title: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
 
     A word that is wider than the screen folds instead of leaving it.
     """
+    if not rows:
+        return Text(f"{title}: none")
     widths = _widths(rows)
     if widths is None:
         lists = (_facts(row) for row in rows)

@@ -3,13 +3,13 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from floe.cli.failing import failures_as_json
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.options import JsonOption, ProjectOption, date_option, parse_business_date
 from floe.cli.output import console, err, print_json
 from floe.errors import FloeError
 from floe.settings import find_project
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from floe.execution.sparks import Sparks
     from floe.execution.workspace import Workspace
 
-DateOption = Annotated[
-    datetime | None,
-    typer.Option("--date", "-d", formats=["%Y-%m-%d"], help="Business date (default: today)."),
-]
+DateOption = Annotated[date | None, date_option("Business date (default: today).")]
 
 
 class WrongCallError(FloeError):
@@ -128,15 +125,15 @@ def _params(given: list[str] | None) -> dict[str, str]:
     return params
 
 
-def _date(day: datetime | None, partition: str | None) -> date | None:
-    if day is not None:
-        return day.date()
-    if partition is None:
-        return None
+def _date(day: date | None, partition: str | None) -> date | None:
+    """Return the date that is asked for: by itself, or as a partition that is one."""
+    if day is not None or partition is None:
+        return day
     try:
-        return date.fromisoformat(partition)
+        named = date.fromisoformat(partition)
     except ValueError:
         return None
+    return parse_business_date(named)
 
 
 def _today(workspace: "Workspace") -> date:
@@ -156,9 +153,9 @@ class _Task:
         """What is said of it if it fails."""
 
     def show_plan(self, process: str | None, wish: "Wish") -> None:
-        from floe.cli.run_views import describe_plan, show_plan
+        from floe.cli.run_views import ShownPlan, describe_plan, show_plan
         from floe.execution.ordering import sorter, upstream_of
-        from floe.execution.planning import off_day, plan_run
+        from floe.execution.planning import made_in_plan, off_day, plan_run
         from floe.execution.receiving import deliveries_for
 
         names = [process] if process is not None else []
@@ -168,20 +165,22 @@ class _Task:
         plans = [
             plan_run(self._workspace, replace(wish, process=name), whole=False) for name in names
         ]
+        made = made_in_plan(plans)
         shown = [
-            (
+            ShownPlan(
                 self._workspace.site,
                 plan,
                 deliveries_for(self._workspace, plan),
+                {alias: made[name, alias] for name, alias in made if name == plan.process},
                 off_day(self._workspace, plan.process, plan.business_date),
             )
             for plan in plans
         ]
         if self._as_json:
-            print_json([describe_plan(*one) for one in shown])
+            print_json([describe_plan(one) for one in shown])
             return
         for one in shown:
-            show_plan(*one)
+            show_plan(one)
 
     def resume(self, run_id: str) -> None:
         from floe.execution.batch import BatchWish
@@ -191,6 +190,9 @@ class _Task:
         if is_batch(self._workspace, run_id):
             batch = children_of(self._workspace, run_id)
             names = [name for name in self._workspace.site.spec.processes if name not in batch.done]
+            if not names:
+                self._say_done(run_id, "Batch")
+                return
             left = {name: run for name, run in batch.last.items() if name in names}
             wish = BatchWish(batch.business_date, batch.partition, names, run_id, resumed=left)
             self.run_all(wish)
@@ -201,11 +203,14 @@ class _Task:
             return
         self.run_one(left_over.wish, None, left_over)
 
-    def _say_done(self, run_id: str) -> None:
-        if self._as_json:
+    def _say_done(self, run_id: str, kind: str = "Run") -> None:
+        if not self._as_json:
+            said = f"{kind} {run_id} has finished: there is nothing left to resume."
+            console.print(said, markup=False, soft_wrap=True)
+        elif kind == "Run":
             print_json({"run_id": run_id, "outputs": [], "repeated": True})
         else:
-            console.print(f"Run {run_id} has done all it was to do.", markup=False)
+            print_json({"batch": run_id, "ok": True, "arrivals": [], "processes": []})
 
     def run_all(self, wish: "BatchWish") -> None:
         from floe.cli.run_views import BatchView, show_batch

@@ -1,6 +1,7 @@
 """What `floe run` shows: a plan, progress, and what came of it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,7 +11,7 @@ from floe.cli.output import console, err, print_facts, table
 
 if TYPE_CHECKING:
     from floe.execution.batch import BatchReport, Outcome, Watcher
-    from floe.execution.planning import RunPlan
+    from floe.execution.planning import MadeInPlan, RunPlan
     from floe.execution.runner import RunResult
     from floe.execution.site import Site
     from floe.execution.versions.arrivals import Arrival
@@ -18,22 +19,36 @@ if TYPE_CHECKING:
 STYLES = {"DONE": "green", "FAILED": "red", "SKIPPED": "yellow", "WAITING": "yellow"}
 
 
-def describe_plan(
-    site: "Site", plan: "RunPlan", deliveries: Mapping[str, str], note: str
-) -> dict[str, Any]:
-    """A plan as JSON, with what it would receive and what is to be said of its date."""
+@dataclass(frozen=True)
+class ShownPlan:
+    """A plan with what a reader has to know beside it."""
+
+    site: "Site"
+    plan: "RunPlan"
+    deliveries: Mapping[str, str]
+    """What the run would receive, by alias."""
+    made: "Mapping[str, MadeInPlan]"
+    """What earlier steps of the same plan make, by alias."""
+    note: str
+    """That the date is not a business day."""
+
+
+def describe_plan(shown: ShownPlan) -> dict[str, Any]:
+    """A plan as JSON."""
+    plan = shown.plan
     return {
         "process": plan.process,
         "business_date": plan.business_date.isoformat(),
         "partition": plan.partition,
-        "note": note or None,
+        "note": shown.note or None,
         "engine": plan.spec.runs_on,
         "params": dict(plan.params),
         "inputs": {
             alias: {
                 "dataset": one.dataset,
-                "versions": one.tags,
-                "delivery": deliveries.get(alias),
+                "versions": shown.made[alias].tags if alias in shown.made else one.tags,
+                "delivery": shown.deliveries.get(alias),
+                "made_by": shown.made[alias].process if alias in shown.made else None,
             }
             for alias, one in plan.inputs.items()
         },
@@ -41,7 +56,7 @@ def describe_plan(
             alias: {"dataset": one.dataset, "version": one.tag, "write": one.mode}
             for alias, one in plan.outputs.items()
         },
-        "work": _work(site, plan),
+        "work": _work(shown.site, plan),
     }
 
 
@@ -62,23 +77,32 @@ def _work(site: "Site", plan: "RunPlan") -> dict[str, str]:
     return {"statements": ";\n".join(texts)} if texts else {"procedure": str(spec.procedure)}
 
 
-def show_plan(site: "Site", plan: "RunPlan", deliveries: Mapping[str, str], note: str) -> None:
+def show_plan(shown: ShownPlan) -> None:
     """Print a plan for people."""
+    plan = shown.plan
     facts: dict[str, Any] = {"engine": plan.spec.runs_on}
     for alias, one in plan.inputs.items():
-        tags = ", ".join(one.tags) or deliveries.get(alias, "no version yet")
-        facts[f"reads {alias}"] = f"{one.dataset} {tags}"
+        facts[f"reads {alias}"] = f"{one.dataset} {_read(shown, alias)}"
     for alias, output in plan.outputs.items():
         facts[f"writes {alias}"] = f"{output.dataset} {output.tag} ({output.mode})"
     for name, value in plan.params.items():
         facts[f"param {name}"] = str(value)
     print_facts(f"{plan.process} for {plan.key}", facts)
-    if note:
-        console.print(note, style="yellow", markup=False)
-    for name, text in _work(site, plan).items():
+    if shown.note:
+        console.print(shown.note, style="yellow", markup=False)
+    for name, text in _work(shown.site, plan).items():
         console.print(f"-- {name}", style="dim", markup=False)
         console.print(text.strip(), markup=False)
     console.print()
+
+
+def _read(shown: ShownPlan, alias: str) -> str:
+    """Say which versions a plan reads, and where those come from that are not there yet."""
+    if alias in shown.made:
+        made = shown.made[alias]
+        return f"{', '.join(made.tags)} (made by {made.process} in this plan)"
+    parts = [", ".join(shown.plan.inputs[alias].tags), shown.deliveries.get(alias, "")]
+    return "; ".join(filter(None, parts)) or "no version yet"
 
 
 def describe_result(result: "RunResult") -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """`floe runs`: what ran, when, for which date, and how it ended."""
 
-from datetime import datetime
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from floe.cli.context import open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.options import JsonOption, ProjectOption, date_option
 from floe.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 def runs(
     process: Annotated[str | None, typer.Argument(help="Of this process only.")] = None,
-    day: Annotated[
-        datetime | None,
-        typer.Option("--date", "-d", formats=["%Y-%m-%d"], help="For this business date only."),
-    ] = None,
+    day: Annotated[date | None, date_option("For this business date only.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, the newest first.")] = 20,
     project: ProjectOption = None,
     as_json: JsonOption = False,
@@ -32,7 +29,7 @@ def runs(
         if process is not None:
             wanted["process_id"] = find_process(session, process).process_id
         if day is not None:
-            wanted["business_date"] = day.date()
+            wanted["business_date"] = day
         found = page_runs(session, limit, **wanted)
     if as_json:
         print_json([run._asdict() for run in found])

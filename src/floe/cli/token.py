@@ -16,15 +16,18 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
 ROLES_HELP = "PLATFORM_ADMIN, DATA_STEWARD, DATA_OWNER, DATA_CONSUMER or INGEST."
 
 
 class ExpiryError(FloeError):
-    """A lifetime cannot be read, or is over before it begins."""
+    """The lifetime of a token is invalid, or zero."""
+
+    exit_code = 2
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"'{text}' is no lifetime of a token. Write it as 12h, 90d or 52w.")
+        super().__init__(
+            f"'{text}' is not a lifetime. Write it as 30s, 12h, 90d or 52w; up to 1000 years."
+        )
 
 
 @app.command()
@@ -33,7 +36,7 @@ def create(
     name: Annotated[str, typer.Option(help="Who will use it: a person or a program.")],
     role: Annotated[str, typer.Option(help=ROLES_HELP)],
     expires: Annotated[
-        str | None, typer.Option(help="How long it lasts, as 90d; by default for ever.")
+        str | None, typer.Option(help="How long it is valid, as 12h or 90d (default: forever).")
     ] = None,
     team: Annotated[
         str | None, typer.Option(help="Its team: a DATA_OWNER may change what this team owns.")
@@ -94,12 +97,17 @@ def revoke(
 
 
 def _lifetime(text: str) -> timedelta:
-    count, unit = text[:-1], text[-1:]
-    if not (count.isascii() and count.isdigit() and len(count) <= 5 and unit in UNITS):
+    from pydantic_core import PydanticCustomError
+
+    from floe.spec.values import parse_duration
+
+    try:
+        lasts = parse_duration(text)
+    except PydanticCustomError:
+        raise ExpiryError(text) from None
+    if not lasts:
         raise ExpiryError(text)
-    if int(count) == 0:
-        raise ExpiryError(text)
-    return timedelta(**{UNITS[unit]: int(count)})
+    return lasts
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """`floe why PROCESS`: where a process stands for a date, and who has to act."""
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.options import JsonOption, ProjectOption, date_option
 from floe.cli.output import console, print_json
 from floe.settings import find_project
 
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 def why(
     process: Annotated[str, typer.Argument(help="The process, as floe.yaml names it.")],
-    date: Annotated[
-        datetime | None,
-        typer.Option("--date", "-d", formats=["%Y-%m-%d"], help="Its date (default: today's)."),
-    ] = None,
+    day: Annotated[date | None, date_option("Business date (default: today).")] = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -29,7 +26,7 @@ def why(
     from floe.execution.workspace import load_site, open_workspace
 
     with open_workspace(load_site(find_project(project))) as workspace:
-        reason = explain_process(workspace, process, date.date() if date else None)
+        reason = explain_process(workspace, process, day)
     if as_json:
         print_json(describe_reason(reason))
     else:

@@ -302,18 +302,25 @@ def _moment(value: datetime | str | None) -> str:
             raise BadDetailError("occurred_at", value, expected) from error
     if moment.tzinfo is None:
         raise BadDetailError("occurred_at", str(value), expected)
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    try:
+        utc = moment.astimezone(UTC)
+    except OverflowError as error:
+        raise BadDetailError("occurred_at", str(value), expected) from error
+    return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _day(value: Day) -> str:
+    expected = f"a date such as 2026-09-01, {clock.DATE_RANGE}"
     if isinstance(value, datetime):
-        return value.date().isoformat()
-    if isinstance(value, date):
-        return value.isoformat()
-    try:
-        return date.fromisoformat(value).isoformat()
-    except ValueError as error:
-        raise BadDetailError("business_date", value, "a date such as 2026-09-01") from error
+        value = value.date()
+    if not isinstance(value, date):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError as error:
+            raise BadDetailError("business_date", value, expected) from error
+    if not clock.is_business_date(value):
+        raise BadDetailError("business_date", value.isoformat(), expected)
+    return value.isoformat()
 
 
 def _count(detail: str, value: int | None) -> int | None:

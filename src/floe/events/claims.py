@@ -23,6 +23,7 @@ from floe.catalog.recording import (
     VersionClaim,
 )
 from floe.catalog.shown import OWN
+from floe.clock import is_business_date
 from floe.events.openlineage import DatasetPart, Event, moment_of
 from floe.events.payload import compress
 from floe.events.reasons import FIRST_YEAR, LAST_YEAR
@@ -285,6 +286,7 @@ def _date(value: Any) -> date | None:
     if found is None:
         return None
     try:
-        return date(int(found[1]), int(found[3]), int(found[4]))
+        day = date(int(found[1]), int(found[3]), int(found[4]))
     except ValueError:
         return None
+    return day if is_business_date(day) else None

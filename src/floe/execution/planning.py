@@ -21,7 +21,7 @@ from floe.spec import ProcessSpec
 from floe.spec.calendars import WEEKDAYS
 from floe.spec.identity import default_business_date, floe_process, process_of_key
 from floe.spec.nearby import suggest
-from floe.spec.processes import Input, WriteMode
+from floe.spec.processes import EARLIER_DATES, Input, WriteMode
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -164,6 +164,38 @@ def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan
             for alias, output in spec.outputs.items()
         }
     return RunPlan(wish.process, spec, day, wish.partition, params, inputs, outputs)
+
+
+@dataclass(frozen=True)
+class MadeInPlan:
+    """An input that an earlier step of the same plan makes."""
+
+    process: str
+    tags: Sequence[str]
+
+
+def made_in_plan(plans: Sequence[RunPlan]) -> dict[tuple[str, str], MadeInPlan]:
+    """Return the inputs, by process and alias, that earlier plans of a list make.
+
+    The version of today is superseded by then, so it is not what the process will read.
+    """
+    made: dict[str, tuple[str, str]] = {}
+    found: dict[tuple[str, str], MadeInPlan] = {}
+    for plan in plans:
+        for alias, planned in plan.inputs.items():
+            spec = plan.spec.inputs[alias]
+            if planned.dataset in made and spec.mapping not in EARLIER_DATES:
+                process, tag = made[planned.dataset]
+                count = (spec.count or 1) if spec.mapping == "last" else 1
+                before = [
+                    version.tag
+                    for version in planned.versions
+                    if version.business_date != plan.business_date
+                ]
+                found[plan.process, alias] = MadeInPlan(process, [tag, *before][:count])
+        for output in plan.outputs.values():
+            made[output.dataset] = plan.process, output.tag
+    return found
 
 
 def process_spec(workspace: Workspace, name: str) -> ProcessSpec:

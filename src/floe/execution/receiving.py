@@ -6,7 +6,7 @@ from datetime import date
 
 from floe.catalog.shown import details_of
 from floe.catalog.tables import DatasetVersion
-from floe.catalog.versions import REJECTED
+from floe.catalog.versions import REJECTED, newest_of_date
 from floe.execution.formats.contract import (
     Delivered,
     DeliveryRejectedError,
@@ -101,14 +101,24 @@ def refuse_rejected(process: ProcessSpec, arrivals: Iterable[Arrival]) -> None:
 
 
 def deliveries_for(workspace: Workspace, plan: RunPlan) -> dict[str, str]:
-    """Say by alias what a run would receive of inputs that have no version yet."""
-    lacking = [alias for alias, one in plan.inputs.items() if not one.versions]
+    """Say by alias what a run would receive: of inputs without a version, and new deliveries."""
     found = {}
-    for alias in lacking:
+    for alias, planned in plan.inputs.items():
         one = plan.spec.inputs[alias]
         day = wanted_date(workspace, one, plan.business_date) or plan.business_date
-        found[alias] = expected(workspace, one.dataset, day)
+        if not planned.versions:
+            found[alias] = expected(workspace, one.dataset, day)
+        elif is_delivered(workspace, one.dataset):
+            found[alias] = _replacing(workspace, one.dataset, day)
     return {alias: said for alias, said in found.items() if said}
+
+
+def _replacing(workspace: Workspace, dataset: str, day: date) -> str:
+    """Say that a delivery is there which replaces the version that is known."""
+    with workspace.catalog.reading() as session:
+        known = newest_of_date(session, workspace.dataset_id(dataset, session), day)
+    unread = find_unread(workspace, dataset, day, known)
+    return "a new delivery is there and will be received" if unread.replaces else ""
 
 
 def _deliveries(

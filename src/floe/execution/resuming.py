@@ -103,10 +103,14 @@ def children_of(workspace: Workspace, batch: str) -> Batch:
     """Return what is known of a batch that has runs."""
     last: dict[str, str] = {}
     done: set[str] = set()
+    own = floe_process(workspace.site.spec.name, "").namespace
     with workspace.catalog.reading() as session:
         runs = list_children(session, batch)
         for run in runs:
-            name = process_of_key(get_process(session, run.process_id).process_key).name
+            key = get_process(session, run.process_id).process_key
+            if process_of_key(key).namespace != own:
+                raise ForeignRunError(batch, key)
+            name = process_of_key(key).name
             last[name] = run.run_uuid
             if run.status == SUCCESS:
                 done.add(name)

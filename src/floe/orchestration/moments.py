@@ -9,6 +9,7 @@ from dagster import (
     PartitionsDefinition,
 )
 
+from floe.clock import DATE_RANGE, is_business_date
 from floe.errors import FloeError
 from floe.execution.assets import Moment
 from floe.orchestration.partitions import business_date_of
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class WrongBusinessDateError(FloeError):
-    """A run has a business date that is none."""
+    """The business date of a run is invalid or out of range."""
 
     def __init__(self, text: str) -> None:
         super().__init__(
-            f"The run's tag {BUSINESS_DATE_TAG} is '{text}', which is no date. "
-            "Write it as 2026-09-01."
+            f"The run's tag {BUSINESS_DATE_TAG} is '{text}', which is not a business date. "
+            f"Write it as 2026-09-01, {DATE_RANGE}."
         )
 
 
@@ -34,9 +35,12 @@ def business_date(tags: Mapping[str, str], zone: str) -> date:
     if text is None:
         return default_business_date(zone)
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise WrongBusinessDateError(text) from None
+    if not is_business_date(day):
+        raise WrongBusinessDateError(text)
+    return day
 
 
 def run_date(step: "StepExecutionContext", zone: str) -> date:

@@ -99,6 +99,8 @@ class Calendar:
     def _step(self, day: date, step: timedelta) -> date:
         candidate = day
         for _ in range(_SEARCH_LIMIT):
+            if candidate in (date.min, date.max):
+                break
             candidate += step
             if self.is_business_day(candidate):
                 return candidate

@@ -25,6 +25,8 @@ from floe.spec.wrong import only_text, text_schema, wrong
 
 _UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION = re.compile("".join(rf"(?:([0-9]{{1,9}}){unit})?" for unit in _UNITS))
+# So that adding one to a date, or taking it off, stays within the calendar.
+LONGEST = timedelta(days=365_250)
 _DURATION_HINT = "Write it as 30s, 20m, 1h30m or 90d."
 
 
@@ -37,7 +39,10 @@ def parse_duration(value: str | timedelta) -> timedelta:
     if match is None:
         raise wrong(f"'{value}' is not a duration", _DURATION_HINT, "20m")
     counts = zip(match.groups(), _UNITS.values(), strict=True)
-    return timedelta(seconds=sum(int(count) * size for count, size in counts if count))
+    seconds = sum(int(count) * size for count, size in counts if count)
+    if seconds > LONGEST.total_seconds():
+        raise wrong(f"'{value}' is too long", "A duration may have 1000 years at most.", "20m")
+    return timedelta(seconds=seconds)
 
 
 def format_duration(duration: timedelta) -> str:

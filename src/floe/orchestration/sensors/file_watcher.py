@@ -25,6 +25,7 @@ from dagster import (
     TimeWindowPartitionsDefinition,
 )
 
+from floe.clock import is_business_date
 from floe.orchestration.sensors.folders import (
     Folder,
     Found,
@@ -186,9 +187,10 @@ def _day(groups: Groups) -> date | None:
     text = groups.get(_DATE, "")
     for form in _DATE_FORMATS:
         try:
-            return datetime.strptime(text, form).date()  # noqa: DTZ007 - a day has no zone
+            day = datetime.strptime(text, form).date()  # noqa: DTZ007 - a day has no zone
         except ValueError:
             continue
+        return day if is_business_date(day) else None
     return None
 
 
