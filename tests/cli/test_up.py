@@ -242,13 +242,20 @@ def test_a_port_that_is_taken_is_moved_or_reported(project: Path) -> None:
     assert floe(project, "status").returncode == 3
 
 
-def test_a_project_that_does_not_load_is_said_and_everything_else_is_up(project: Path) -> None:
+def test_a_project_that_does_not_load_ends_up_and_status_with_the_reason(project: Path) -> None:
     (project / "assets.py").write_text("raise RuntimeError('broken on purpose')\n")
-    found = up(project, "--only", "dagster")
-    assert {one.state for one in found.services} == {"running", "done"}
-    (web,) = [one for one in found.services if one.name == "web"]
-    assert "the project does not load" in web.said
-    assert "broken on purpose" in web.said
+    came = floe(project, "up", "--detach", "--only", "dagster", "--dagster-port", "0")
+    assert came.returncode == 1
+    assert "Everything is up" not in came.stdout
+    seen = floe(project, "status")
+    again = floe(project, "up")
+    assert (seen.returncode, again.returncode) == (1, 1)
+    for said in (came.stdout, seen.stdout, again.stdout):
+        assert "the project does not load" in said
+        assert "broken on purpose" in said
+    states = {name: one["state"] for name, one in status(project).items()}
+    assert states["web"] == "faulty"
+    assert set(states.values()) == {"running", "done", "faulty"}
 
 
 @pytest.mark.java

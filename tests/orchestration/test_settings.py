@@ -186,3 +186,42 @@ def test_one_pattern_partitions_all_that_a_function_makes(tmp_path: Path) -> Non
     parts = load_parts(tmp_path)
     assert spec_of(parts, "gold.one").partitions_def == parts.partitions["daily"]
     load_definitions(tmp_path)
+
+
+DATED = """
+name: test
+datasets:
+  feeds.trades: {format: csv, location: "landing/{business_date}/*.csv", partitions: daily}
+  risk.exposure: {partitions: daily}
+  risk.report: {}
+processes:
+  exposure: {inputs: {t: feeds.trades}, outputs: {e: risk.exposure}, sql: select 1 as x}
+  report: {inputs: {e: risk.exposure}, outputs: {r: risk.report}, sql: select 1 as x}
+orchestration:
+  partitions:
+    daily: {type: time_window, start: 2026-09-01}
+    hourly: {type: time_window, start: 2026-09-01, cron_schedule: "@hourly", fmt: "%Y-%m-%d-%H"}
+"""
+
+
+def test_the_partitions_of_a_dataset_reach_its_asset(tmp_path: Path) -> None:
+    make_project(tmp_path, DATED + '  assets: {"risk.*": {partitions: hourly, group_name: r}}\n')
+    parts = load_parts(tmp_path)
+    daily, hourly = parts.partitions["daily"], parts.partitions["hourly"]
+    found = {
+        name: spec_of(parts, name).partitions_def
+        for name in ("feeds.trades", "risk.exposure", "risk.report")
+    }
+    # The dataset's own declaration is more specific than the pattern.
+    assert found == {"feeds.trades": daily, "risk.exposure": daily, "risk.report": hourly}
+    assert spec_of(parts, "risk.exposure").group_name == "r"
+
+
+def test_a_pattern_with_the_name_of_a_dataset_must_give_the_same_partitions(
+    tmp_path: Path,
+) -> None:
+    make_project(tmp_path, DATED + '  assets: {"risk.exposure": {partitions: hourly}}\n')
+    (finding,) = refusal(tmp_path)
+    assert finding.startswith(
+        "floe.yaml:14: orchestration.assets.risk.exposure.partitions: 'risk.exposure' gives"
+    )

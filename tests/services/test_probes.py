@@ -87,7 +87,7 @@ def test_a_project_that_does_not_load_is_said_in_one_line(web: Answering) -> Non
     error = {"message": "DagsterUserCodeLoadError: could not load", "causes": [cause]}
     web.says(workspaceOrError=entry("LOADED", error))
     said = "the project does not load: floe.errors.SpecError: floe.yaml:3: no module 'assets'"
-    assert shows_project(web.url)() == Verdict(True, said)
+    assert shows_project(web.url)() == Verdict(True, said, faulty=True)
 
 
 @pytest.mark.parametrize("workspace", [entry("LOADING", None), {"locationEntries": []}, {}])

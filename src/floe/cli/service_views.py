@@ -55,12 +55,11 @@ class _Lines:
                 console.print(line, markup=False, soft_wrap=True)
         if up.settled and not self._complete:
             self._complete = True
-            failed = any(one.state == "failed" for one in up.services)
-            console.print("Not everything came up." if failed else "Everything is up.")
+            console.print("Not everything came up." if up.broken else "Everything is up.")
 
 
 def _line(one: "Standing") -> str:
-    at = f" at {one.address}" if one.address and one.state == "running" else ""
+    at = f" at {one.address}" if one.address and one.state in ("running", "faulty") else ""
     said = f": {one.said}" if one.said and one.state != "starting" else ""
     return f"{one.name} is {one.state}{at}{said}"
 

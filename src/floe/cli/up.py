@@ -25,7 +25,7 @@ LOOK_SECONDS = 0.2
 
 def up(
     detach: Annotated[
-        bool, typer.Option("--detach", help="Come back when all is up; it goes on.")
+        bool, typer.Option("--detach", help="Return once services are up; keep them running.")
     ] = False,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="The API's port; 0 for any that is free.")
@@ -49,13 +49,11 @@ def up(
     wanted = Wanted(chosen, port, dagster_port)
     with held(site.paths) as free:
         if not free:
-            _say_up(site.paths)
-            return
+            raise typer.Exit(_say_up(site.paths))
         _repair(site)
         token = _make_catalog(site) if not chosen or "api" in chosen else None
         if not detach:
-            _stay(site, wanted, token)
-            return
+            raise typer.Exit(_stay(site, wanted, token))
     arguments = ["--project", str(site.root)]
     arguments += ["--only", only] if only else []
     arguments += [] if port is None else ["--port", str(port)]
@@ -84,8 +82,8 @@ def _make_catalog(site: "Site") -> str | None:
     return None if first is None else first.text
 
 
-def _stay(site: "Site", wanted: "Wanted", token: str | None) -> None:
-    """Keep everything up, here, until somebody stops it."""
+def _stay(site: "Site", wanted: "Wanted", token: str | None) -> int:
+    """Keep services up in the foreground until stopped; return the exit code."""
     from floe.services.plan import make_plan
     from floe.services.supervisor import stopped_by_signals, supervise
 
@@ -96,8 +94,9 @@ def _stay(site: "Site", wanted: "Wanted", token: str | None) -> None:
     _say_login(addresses.get("api"), token)
     console.print("Stop with Ctrl-C, or with: floe down")
     with stopped_by_signals() as stopping, shown_live() as report:
-        supervise(site.paths, plan, stopping, report)
+        last = supervise(site.paths, plan, stopping, report)
     console.print("Everything has stopped.")
+    return int(last.broken)
 
 
 def _detach(site: "Site", arguments: "Sequence[str]", token: str | None) -> int:
@@ -124,7 +123,7 @@ def _detach(site: "Site", arguments: "Sequence[str]", token: str | None) -> int:
     addresses = {one.name: one.address for one in found.services}
     _say_login(addresses.get("api"), token)
     console.print("It goes on. See: floe status. Stop with: floe down")
-    return int(any(one.state == "failed" for one in found.services))
+    return int(found.broken)
 
 
 def _wait(
@@ -148,13 +147,15 @@ def _wait(
     return None
 
 
-def _say_up(paths: ProjectPaths) -> None:
+def _say_up(paths: ProjectPaths) -> int:
     from floe.services.state import read_up
 
     found = read_up(paths)
     console.print("floe is up already. Look with: floe status. Stop with: floe down")
-    if found is not None:
-        console.print(up_table(found))
+    if found is None:
+        return 0
+    console.print(up_table(found))
+    return int(found.broken)
 
 
 def _say_login(url: str | None, token: str | None) -> None:

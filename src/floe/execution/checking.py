@@ -8,8 +8,7 @@ from floe.catalog.retention import describe_state
 from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import REJECTED, WRITTEN, get_version_of, latest_ready, list_waiting
 from floe.errors import FloeError
-from floe.execution.formats.contract import Delivered
-from floe.execution.versions.arrivals import check_delivery, receive
+from floe.execution.versions.arrivals import can_receive, check_delivery, receive
 from floe.execution.versions.audits import Audited, audit_version, record_audit, recorded_audit
 from floe.execution.versions.places import format_of, place_of
 from floe.execution.workspace import Workspace
@@ -96,9 +95,9 @@ def _recall(workspace: Workspace, dataset: str, version: DatasetVersion) -> Chec
 def _decide(
     workspace: Workspace, spark: "SparkSession", dataset: str, version: DatasetVersion
 ) -> Checked:
-    """A delivery is found and verified first; anything else is read where it was announced."""
-    form, place = format_of(workspace, dataset), place_of(workspace, dataset, version)
-    if not place.details and isinstance(form, Delivered) and place.spec.location is not None:
+    """Receive an announced delivery; read anything else where it was announced."""
+    place = place_of(workspace, dataset, version)
+    if not place.details and can_receive(workspace, dataset):
         assert version.business_date is not None
         arrival = receive(workspace, spark, dataset, version.business_date)
     else:

@@ -3,7 +3,8 @@
 A pattern is compared with the dotted name of an asset; slashes stand for dots. For each setting
 of each asset the most specific pattern that gives it wins: the one that spells out more characters
 of the name, and of two that spell out equally many, the one with fewer `*`. Two that are equally
-specific must agree.
+specific must agree. The `partitions` of a dataset apply to the asset of its name; they rank like a
+pattern that spells out the whole name.
 """
 
 import re
@@ -44,10 +45,11 @@ class Setting:
     pattern: str
     name: str
     value: Any
+    section: KeyPath = ("orchestration", "assets")
 
     @property
     def path(self) -> KeyPath:
-        return ("orchestration", "assets", self.pattern, self.name)
+        return (*self.section, self.pattern, self.name)
 
 
 Settings = Mapping[str, Setting]
@@ -59,7 +61,9 @@ def apply_settings(loading: Loading, parts: Parts) -> Parts:
     matching = _match(parts, declared)
     findings = list(_check_patterns(loading, parts, matching))
     chosen: dict[AssetKey, Settings] = {}
-    for key, settings in _by_asset(parts, declared, matching).items():
+    by_asset = _by_asset(parts, declared, matching)
+    _add_datasets(loading, parts, by_asset)
+    for key, settings in by_asset.items():
         findings += _check_ties(loading, key, settings)
         chosen[key] = {name: given[0] for name, given in settings.items()}
         findings += _check_declaration(loading, parts, key, chosen[key])
@@ -131,6 +135,19 @@ def _by_asset(
                 if name != AUTOMATION or key in parts.executable:
                     found.setdefault(key, {}).setdefault(name, []).append(setting)
     return found
+
+
+def _add_datasets(
+    loading: Loading, parts: Parts, by_asset: dict[AssetKey, dict[str, list[Setting]]]
+) -> None:
+    """Add the partitions that datasets declare, each to the asset that has the dataset's name."""
+    datasets = loading.site.spec.datasets
+    for key in parts.specs:
+        dataset = datasets.get(name_of(key))
+        if dataset is not None and dataset.partitions is not None:
+            value = parts.partitions[dataset.partitions]
+            setting = Setting(name_of(key), PARTITIONS, value, section=("datasets",))
+            by_asset.setdefault(key, {}).setdefault(PARTITIONS, []).insert(0, setting)
 
 
 def _check_patterns(

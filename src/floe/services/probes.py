@@ -59,7 +59,8 @@ def shows_project(url: str) -> Probe:
         entries = found.get("locationEntries", [])
         if not entries or any(entry["loadStatus"] == "LOADING" for entry in entries):
             return Verdict(False, "the project is being loaded")
-        return Verdict(True, " ".join(_load_errors(entries)))
+        errors = _load_errors(entries)
+        return Verdict(True, " ".join(errors), faulty=bool(errors))
 
     return ask
 

@@ -16,6 +16,8 @@ class Verdict:
     said: str = ""
     address: str | None = None
     """Where it is, if that shows only when it runs."""
+    faulty: bool = False
+    """It runs, but what it serves does not work; a restart would not help."""
 
 
 class CannotTellError(Exception):

@@ -20,6 +20,7 @@ State = Literal[
     "done",
     "foreign",
     "unhealthy",
+    "faulty",
     "restarting",
     "failed",
     "stopping",
@@ -28,7 +29,9 @@ State = Literal[
     "gone",
 ]
 READY: tuple[State, ...] = ("running", "done", "foreign")
-SETTLED: tuple[State, ...] = (*READY, "failed")
+BROKEN: tuple[State, ...] = ("failed", "faulty")
+"""Given up, or running without doing its job: the project that it serves does not load."""
+SETTLED: tuple[State, ...] = (*READY, *BROKEN)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Up:
         moving = [one for one in self.services if one.state not in SETTLED]
         failed = any(one.state == "failed" for one in self.services)
         return all(failed and one.state == "waiting" for one in moving)
+
+    @property
+    def broken(self) -> bool:
+        """Whether a service has failed for good, or serves a project that does not load."""
+        return any(one.state in BROKEN for one in self.services)
 
 
 def state_file(paths: ProjectPaths) -> Path:

@@ -54,13 +54,14 @@ def stopped_by_signals() -> Iterator[Stopping]:
 
 def supervise(
     paths: ProjectPaths, plan: Plan, stopping: Stopping, report: Report = lambda up: None
-) -> None:
-    """Bring services up and keep them up until it is asked to stop; then all of them are gone."""
+) -> Up:
+    """Keep services up until asked to stop, then stop them; return how they stood before."""
     supervisor = _Supervisor(paths, plan, report)
     try:
         while not stopping.asked:
             supervisor.step()
             time.sleep(TICK_SECONDS)
+        return supervisor.now()
     finally:
         supervisor.stop(stopping)
 
@@ -99,8 +100,11 @@ class _Supervisor:
         # What was left out by choice is waited for by nobody.
         return name not in self._by_name or self._by_name[name].ready
 
+    def now(self) -> Up:
+        return replace(self._head, services=tuple(unit.standing() for unit in self._units))
+
     def _tell(self) -> None:
-        up = replace(self._head, services=tuple(unit.standing() for unit in self._units))
+        up = self.now()
         write_up(self._paths, up)
         self._report(up)
 

@@ -128,7 +128,7 @@ class Unit:
                 self._judge(found.result())
             except CannotTellError:
                 return
-        between = ASK_LATER if self.state == "running" else ASK_AT_START
+        between = ASK_LATER if self.state in ("running", "faulty") else ASK_AT_START
         if self._asked is None and time.monotonic() >= self._asked_at + between:
             self._asked_at = time.monotonic()
             self._asked = self._pool.submit(self.service.probe)
@@ -137,15 +137,16 @@ class Unit:
         if verdict.well:
             self._misses = 0
             self._address = verdict.address or self.service.address
-            if self.state != "running" or verdict.said != self._said:
-                self._move("running", verdict.said)
+            state: State = "faulty" if verdict.faulty else "running"
+            if self.state != state or verdict.said != self._said:
+                self._move(state, verdict.said)
             elif time.monotonic() > self._moved_at + STEADY_SECONDS:
                 self._in_a_row = 0
         elif self.state != "starting":
             self._misses += 1
             if self._misses >= MISSES_FATAL:
                 self._fail(verdict.said)
-            elif self._misses >= MISSES_UNHEALTHY and self.state == "running":
+            elif self._misses >= MISSES_UNHEALTHY and self.state in ("running", "faulty"):
                 self._move("unhealthy", verdict.said)
         elif verdict.said != self._said:
             self._said = verdict.said

@@ -1,10 +1,15 @@
 """Deliveries that their producers announce by a call before floe looks at them."""
 
+import sqlite3
+from contextlib import closing
+
 import msgspec
 import pytest
 
+from floe.catalog.versions import reserve_version
 from floe.client.messages import dataset_message
 from floe.events.ingest import read_claim
+from floe.execution.checking import check_waiting
 from floe.execution.receiving import receive_for
 from floe.execution.versions.arrivals import Arrival
 from tests.execution.workshop import TUESDAY, OpenShop, Workshop
@@ -41,3 +46,39 @@ def test_an_announced_delivery_that_is_no_good_is_rejected(shop: Workshop) -> No
         announce(project, "feed-17")
         assert receive(project).state == "REJECTED"
         assert project.states("raw.trades") == {"feed-17": "REJECTED"}
+
+
+DATABASE = """
+name: shop
+datasets:
+  ref.parties:
+    format: jdbc
+    options: {connection: risk, table: parties}
+    schema: [{name: id, type: bigint}, {name: name, type: string}]
+    checks: [{kind: not_null, columns: [name]}]
+  ref.copy: {}
+processes:
+  copy: {inputs: {parties: ref.parties}, outputs: {c: ref.copy}, sql: select * from parties}
+"""
+
+
+@pytest.mark.parametrize(("name", "state"), [("Alpha", "READY"), (None, "REJECTED")])
+def test_an_announced_table_of_a_database_is_copied_and_checked_like_a_feed(
+    shop: Workshop, name: str | None, state: str
+) -> None:
+    with closing(sqlite3.connect(shop.root / "risk.db")) as database, database:
+        database.execute("create table parties (id integer, name text)")
+        database.execute("insert into parties values (1, ?)", (name,))
+    shop.write(DATABASE)
+    platform = shop.root / "platform.yaml"
+    before = platform.read_text() if platform.is_file() else ""
+    platform.write_text(f"{before}\nconnections: {{risk: {{jdbc_url: 'jdbc:sqlite:risk.db'}}}}\n")
+    with shop.open() as project:
+        number = project.workspace.dataset_id("ref.parties")
+        with project.workspace.catalog.writing() as session:
+            reserve_version(session, number, TUESDAY, state="WRITTEN")
+        with project.sparks.session() as spark:
+            (checked,) = check_waiting(project.workspace, spark)
+        assert (checked.tag, checked.state) == ("2026-09-01.1", state)
+        (only,) = project.versions("ref.parties")
+        assert (only.state, only.row_count) == (state, 1)

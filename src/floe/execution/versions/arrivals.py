@@ -57,9 +57,14 @@ def is_delivered(workspace: Workspace, dataset: str) -> bool:
     """Tell whether others deliver a dataset: no process writes it, and it can be looked for."""
     processes = workspace.site.spec.processes.values()
     own = {output.dataset for process in processes for output in process.outputs.values()}
+    return dataset not in own and can_receive(workspace, dataset)
+
+
+def can_receive(workspace: Workspace, dataset: str) -> bool:
+    """Tell whether floe can look for deliveries: files at a location, or a database source."""
     form = format_of(workspace, dataset)
-    found = workspace.dataset(dataset).location is not None or isinstance(form, Extracts)
-    return dataset not in own and isinstance(form, Delivered) and found
+    located = workspace.dataset(dataset).location is not None
+    return isinstance(form, Delivered) and (located or isinstance(form, Extracts))
 
 
 def receive(
