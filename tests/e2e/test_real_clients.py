@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +77,10 @@ spark.stop()
 """
 
 
-@pytest.mark.slow
-@pytest.mark.java
-@pytest.mark.timeout(600)
-def test_the_spark_listener_delivers_from_inside_a_spark_session(
-    api: RunningApi, tmp_path: Path
-) -> None:
-    job = tmp_path / "job.py"
-    job.write_text(SPARK_JOB)
+def run_spark(api: RunningApi, folder: Path, job_text: str) -> None:
+    """Run a job with the listener in its session, as its owner would."""
+    job = folder / "job.py"
+    job.write_text(job_text)
     jars = resolve_jars([*SPARK_PACKAGES, *OPENLINEAGE_PACKAGES])
     settings = {
         "spark.master": "local[1]",
@@ -102,25 +98,89 @@ def test_the_spark_listener_delivers_from_inside_a_spark_session(
     java = find_java()
     confs = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     done = subprocess.run(
-        spark_submit(java, [*confs, str(job), str(tmp_path)]),
+        spark_submit(java, [*confs, str(job), str(folder)]),
         env={**spark_environ(java), "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        shown = subprocess.run(
-            [FLOE, "datasets", "--json"],
-            env={"FLOE_CATALOG_URL": api.url, "PATH": ""},
-            cwd=api.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        if "exposure" in shown.stdout:
-            break
+
+
+def show(api: RunningApi, *words: str) -> Any:
+    """What a command of floe answers."""
+    done = subprocess.run(
+        [FLOE, *words, "--json"],
+        env={"FLOE_CATALOG_URL": api.url, "PATH": ""},
+        cwd=api.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def wait_for(answer: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
+    """Ask until an answer is as it should be: the listener delivers beside its job."""
+    deadline = time.monotonic() + 60
+    found = answer()
+    while not (found and holds(found)) and time.monotonic() < deadline:
         time.sleep(0.5)
+        found = answer()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.timeout(600)
+def test_the_spark_listener_delivers_from_inside_a_spark_session(
+    api: RunningApi, tmp_path: Path
+) -> None:
+    run_spark(api, tmp_path, SPARK_JOB)
+    wait_for(lambda: show(api, "datasets"), lambda found: "exposure" in json.dumps(found))
     found = lineage(api, f"file/{tmp_path}/exposure")
     assert f"{tmp_path}/positions" in json.dumps(found)
+
+
+DATED_JOB = """
+import sys
+from pyspark.sql import SparkSession
+
+folder = sys.argv[1]
+spark = SparkSession.builder.appName("night").getOrCreate()
+rows = spark.range(10).selectExpr("id", "id * 2 AS amount")
+for day in ("2026-09-01", "2026-09-02", "2026-09-03"):
+    rows.write.parquet(f"{folder}/fx/{day}")
+    rows.write.csv(f"{folder}/exposure_{day.replace('-', '')}.csv")
+    rows.write.parquet(f"{folder}/limits/business_date={day}/region=EU")
+    rows.write.parquet(f"{folder}/limits/business_date={day}/region=US")
+parts = rows.selectExpr("*", "date_add(date'2026-09-01', cast(id % 3 AS int)) AS business_date")
+parts.write.partitionBy("business_date").parquet(f"{folder}/positions")
+# The listener sends a start and no end for the inner run that lists the files of a read.
+spark.read.parquet(f"{folder}/fx/*").write.parquet(f"{folder}/all")
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.timeout(600)
+def test_dated_spark_writes_are_business_dates_of_one_dataset(
+    api: RunningApi, tmp_path: Path
+) -> None:
+    run_spark(api, tmp_path, DATED_JOB)
+    days = ["2026-09-01", "2026-09-02", "2026-09-03"]
+
+    def versions(name: str, count: int) -> list[tuple[str, str]]:
+        found = wait_for(
+            lambda: show(api, "versions", f"file/{tmp_path}/{name}"),
+            lambda rows: len(rows) >= count,
+        )
+        return sorted((row["business_date"], row["state"]) for row in found)
+
+    each_ready = [(day, "READY") for day in days]
+    assert versions("fx", 3) == each_ready
+    assert versions("exposure_{date}.csv", 3) == each_ready
+    assert versions("limits", 6) == sorted([*each_ready, *each_ready])
+    # The listener does not say which dates a partitionBy wrote: it is one version, of today.
+    assert len(versions("positions", 1)) == 1

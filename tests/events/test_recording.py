@@ -16,6 +16,7 @@ from floe.catalog.edges import list_consumers, list_producers
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.versions import list_versions
 from floe.events.ingest import read_claim
+from floe.spec.dates import DEFAULT_RULES, DateRules
 from tests.events.factory import LAKE, at, event, read, written
 from tests.events.state import state_of
 
@@ -81,9 +82,14 @@ class Imported(bytes):
     """An event that comes as history."""
 
 
-def record(catalog: Catalog, bodies: Sequence[bytes], sizes: Sequence[int]) -> None:
+def record(
+    catalog: Catalog,
+    bodies: Sequence[bytes],
+    sizes: Sequence[int],
+    dates: DateRules = DEFAULT_RULES,
+) -> None:
     """Record events in groups of these sizes, the last size again and again."""
-    recorder, start, sizes = Recorder(catalog.store), 0, list(sizes)
+    recorder, start, sizes = Recorder(catalog.store, dates), 0, list(sizes)
     while start < len(bodies):
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
         claims = [

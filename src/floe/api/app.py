@@ -26,6 +26,7 @@ from floe.catalog.sessions import Sessions
 from floe.client.names import LAKE
 from floe.events.claims import RETENTION
 from floe.events.writer import Writer
+from floe.spec.dates import DEFAULT_RULES, DateRules
 
 # Together fewer than the catalog has connections: the door needs one as well.
 READERS, OTHERS = 8, 5
@@ -39,6 +40,7 @@ def create_app(
     login: bool = True,
     lake: str = LAKE,
     retention: timedelta = RETENTION,
+    dates: DateRules = DEFAULT_RULES,
     writer: Writer | None = None,
 ) -> FastAPI:
     """Make the API of a catalog. Without login everybody on this machine may do everything.
@@ -52,9 +54,9 @@ def create_app(
         anyio.to_thread.current_default_thread_limiter().total_tokens = OTHERS
         door: Door
         if writer is None:
-            door = ThreadDoor(catalog)
+            door = ThreadDoor(catalog, dates)
         else:
-            door = await ProcessDoor(writer, catalog).open()
+            door = await ProcessDoor(writer, catalog, dates).open()
         services = _make_services(catalog, door, login=login, lake=lake, retention=retention)
         app.state.services = services
         try:

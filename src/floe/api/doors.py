@@ -15,6 +15,7 @@ from floe.catalog.recording import CatalogUnavailableError, EventClaim
 from floe.errors import FloeError
 from floe.events.ingest import MOST_WAITING, DoorBusyError, EventDoor
 from floe.events.writer import LENGTH, Frames, Outcome, Writer, error_of, frame, read_outcomes
+from floe.spec.dates import DEFAULT_RULES, DateRules
 
 log = logging.getLogger(__name__)
 Wrong = dict[int, FloeError]
@@ -42,10 +43,10 @@ class ThreadDoor:
     To wake the loop costs more than an answer does, so it is woken once for a group of them.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, dates: DateRules = DEFAULT_RULES) -> None:
         self._loop = asyncio.get_running_loop()
         self._given: deque[tuple[asyncio.Future[Wrong], Wrong | BaseException]] = deque()
-        self._door = EventDoor(catalog, answered=self._wake)
+        self._door = EventDoor(catalog, answered=self._wake, dates=dates)
 
     @property
     def is_open(self) -> bool:
@@ -97,8 +98,8 @@ class ProcessDoor(asyncio.Protocol):
     While one sender goes on alone, and if the process should end, a thread writes in its place.
     """
 
-    def __init__(self, writer: Writer, catalog: Catalog) -> None:
-        self._writer, self._catalog = writer, catalog
+    def __init__(self, writer: Writer, catalog: Catalog, dates: DateRules = DEFAULT_RULES) -> None:
+        self._writer, self._catalog, self._dates = writer, catalog, dates
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.WriteTransport | None = None
         self._instead: ThreadDoor | None = None
@@ -203,5 +204,5 @@ class ProcessDoor(asyncio.Protocol):
 
     def _in_thread(self) -> ThreadDoor:
         if self._instead is None:
-            self._instead = ThreadDoor(self._catalog)
+            self._instead = ThreadDoor(self._catalog, self._dates)
         return self._instead

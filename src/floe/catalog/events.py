@@ -12,6 +12,7 @@ from floe.catalog.recording import EventClaim, Recorder
 from floe.catalog.run_events import EventFilter
 from floe.catalog.stores import Store, store_of
 from floe.catalog.tables import ImportState, RunEvent
+from floe.spec.dates import DEFAULT_RULES, DateRules
 
 ROWS_AT_ONCE = 500
 
@@ -85,8 +86,8 @@ def move_import(connection: Connection | Session, source: str, progress: ImportP
 class ImportRecorder(Recorder):
     """Records claims, and in the same transaction how far their source is read after them."""
 
-    def __init__(self, store: Store, source: str) -> None:
-        super().__init__(store)
+    def __init__(self, store: Store, source: str, dates: DateRules = DEFAULT_RULES) -> None:
+        super().__init__(store, dates)
         self._source = source
         self._places: dict[int, ImportProgress] = {}
 

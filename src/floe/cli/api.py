@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.context import CATALOG_FILE, catalog_url, event_retention, find_bare_home
+from floe.cli.context import CATALOG_FILE, catalog_url, date_rules, event_retention, find_bare_home
 from floe.cli.options import ProjectOption
 from floe.cli.output import console, print_json
 from floe.settings import ProjectPaths, find_project, make_private_folder
@@ -75,9 +75,10 @@ def api(
     from floe.api import create_app
     from floe.events.writer import fork_writer
 
+    dates = date_rules(project)
     # What the two share is loaded by now, and nothing is open yet.
     gc.freeze()
-    writer = fork_writer(home.url, listener)
+    writer = fork_writer(home.url, listener, dates=dates)
     found = _found_at(home, local_url_of(listener))
     with listener, writer.line, open_home(home) as catalog, found:
         first = None if no_auth else make_admin(catalog, home.token_file)
@@ -86,6 +87,7 @@ def api(
             login=not no_auth,
             lake=home.lake,
             retention=event_retention(project),
+            dates=dates,
             writer=writer,
         )
         welcome = partial(_welcome, url_of(listener), home, first, login=not no_auth)

@@ -11,6 +11,7 @@ from floe.settings import ProjectNotFoundError, ProjectPaths, find_project
 
 if TYPE_CHECKING:
     from floe.catalog import Catalog
+    from floe.spec.dates import DateRules
 
 
 CATALOG_FILE = "catalog.db"
@@ -59,6 +60,16 @@ def event_retention(project: Path | None) -> timedelta:
     paths = find_project(project)
     platform = load_platform(paths, os.environ)
     return load_catalog_database(paths, platform, os.environ).retention.events
+
+
+def date_rules(project: Path | None) -> "DateRules":
+    """Return the rules for dates in names; a catalog without a project has the default ones."""
+    from floe.spec import load_platform
+    from floe.spec.dates import DEFAULT_RULES
+
+    if find_bare_home(project):
+        return DEFAULT_RULES
+    return load_platform(find_project(project), os.environ).events.date_rules()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from floe.cli.context import event_retention, open_project_catalog
+from floe.cli.context import date_rules, event_retention, open_project_catalog
 from floe.cli.options import JsonOption, ProjectOption
 from floe.cli.output import console, err, print_json
 from floe.errors import FloeError
@@ -166,6 +166,7 @@ def _load(file: Path, rejects: Path | None, project: Path | None, *, live: bool)
             file,
             historical=not live,
             retention=event_retention(project),
+            dates=date_rules(project),
             started_by=getuser(),
             watcher=watcher,
         )

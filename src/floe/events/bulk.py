@@ -23,6 +23,7 @@ from floe.errors import FloeError
 from floe.events.claims import RETENTION
 from floe.events.errors import BadEventError
 from floe.events.ingest import read_claim
+from floe.spec.dates import DEFAULT_RULES, DateRules
 
 EVENTS_IN_GROUP = 1_000
 BYTES_IN_GROUP = 8 * 1024 * 1024
@@ -87,6 +88,7 @@ def import_events(
     *,
     historical: bool = True,
     retention: timedelta = RETENTION,
+    dates: DateRules = DEFAULT_RULES,
     started_by: str | None = None,
     watcher: Watcher | None = None,
 ) -> ImportReport:
@@ -101,7 +103,7 @@ def import_events(
         done = begin_import(session, source, started_by)
     # What an import that was stopped has loaded may not be in the search yet.
     index_forgotten(catalog)
-    with closing(_Load(catalog, source, done, watcher or Watcher())) as load:
+    with closing(_Load(catalog, source, done, watcher or Watcher(), dates)) as load:
         with _opened(path) as (raw, lines):
             for group in _groups(_lines(path, lines, done)):
                 load.take(group, read)
@@ -122,12 +124,17 @@ class _Load:
     """One import under way."""
 
     def __init__(
-        self, catalog: Catalog, source: str, done: ImportProgress, watcher: Watcher
+        self,
+        catalog: Catalog,
+        source: str,
+        done: ImportProgress,
+        watcher: Watcher,
+        dates: DateRules,
     ) -> None:
         self.at = done
         self.watcher = watcher
         self._catalog, self._source = catalog, source
-        self._recorder = ImportRecorder(catalog.store, source)
+        self._recorder = ImportRecorder(catalog.store, source, dates)
 
     def take(self, lines: Sequence[_Line], read: Callable[[bytes], EventClaim]) -> None:
         """Record the events of some lines; report those that are none."""

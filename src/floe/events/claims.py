@@ -27,6 +27,7 @@ from floe.clock import is_business_date
 from floe.events.openlineage import DatasetPart, Event, moment_of
 from floe.events.payload import compress
 from floe.events.reasons import FIRST_YEAR, LAST_YEAR
+from floe.events.subsets import subset_locations
 
 SEEN = {
     "START": Seen.STARTED,
@@ -162,6 +163,8 @@ def _version_claim(part: DatasetPart, facets: Mapping[str, Raw], *, writes: bool
         kept.update(part.output_facets)
         statistics = _object(part.output_facets.get("outputStatistics"))
         claim.rows, claim.size = _count(statistics.get("rowCount")), _count(statistics.get("size"))
+        if "subset" in part.output_facets:
+            claim.locations = subset_locations(_object(part.output_facets["subset"]))
     # Where floe keeps a version only floe says: by that note it is shown, hidden and removed.
     kept.pop(OWN, None)
     if claim.rows is None and "rows" in facets:

@@ -27,6 +27,7 @@ from floe.catalog.recording import (
 from floe.errors import FloeError
 from floe.events.claims import RETENTION, claims_of
 from floe.events.openlineage import read_event
+from floe.spec.dates import DEFAULT_RULES, DateRules
 
 log = logging.getLogger(__name__)
 MOST_IN_GROUP = 200
@@ -81,9 +82,9 @@ class Waiting:
 class GroupWriter:
     """Writes groups of claims, one after the other, and keeps the search up to date."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, dates: DateRules = DEFAULT_RULES) -> None:
         self._catalog = catalog
-        self._recorder = Recorder(catalog.store)
+        self._recorder = Recorder(catalog.store, dates)
         self._indexed = time.monotonic()
 
     def start(self) -> None:
@@ -131,8 +132,13 @@ class EventDoor:
     `answered` is called after all answers of a group were given.
     """
 
-    def __init__(self, catalog: Catalog, answered: Callable[[], None] = lambda: None) -> None:
-        self._writer, self._answered = GroupWriter(catalog), answered
+    def __init__(
+        self,
+        catalog: Catalog,
+        answered: Callable[[], None] = lambda: None,
+        dates: DateRules = DEFAULT_RULES,
+    ) -> None:
+        self._writer, self._answered = GroupWriter(catalog, dates), answered
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._waiting = 0
         self._lock = threading.Lock()

@@ -30,6 +30,7 @@ from floe.events.ingest import (
     GroupWriter,
     Waiting,
 )
+from floe.spec.dates import DEFAULT_RULES, DateRules
 
 LENGTH = struct.Struct("!I")
 MOST_AT_ONCE = 1 << 20
@@ -60,7 +61,7 @@ class Writer:
     line: socket.socket
 
 
-def fork_writer(url: str, *others: socket.socket) -> Writer:
+def fork_writer(url: str, *others: socket.socket, dates: DateRules = DEFAULT_RULES) -> Writer:
     """Make a process that writes to a catalog once the first frame tells it to, an empty one.
 
     To be called while there are no threads and no connections, which it would share. `others` are
@@ -69,7 +70,7 @@ def fork_writer(url: str, *others: socket.socket) -> Writer:
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        _be_writer(url, theirs, (ours, *others))
+        _be_writer(url, theirs, (ours, *others), dates)
     theirs.close()
     return Writer(pid, ours)
 
@@ -114,7 +115,9 @@ def _fault_of(error: BaseException) -> Fault:
     return KINDS.index(CatalogUnavailableError), f"{type(error).__name__}: {error}"
 
 
-def _be_writer(url: str, line: socket.socket, others: Sequence[socket.socket]) -> NoReturn:
+def _be_writer(
+    url: str, line: socket.socket, others: Sequence[socket.socket], dates: DateRules
+) -> NoReturn:
     status = 1
     try:
         for other in others:
@@ -123,7 +126,7 @@ def _be_writer(url: str, line: socket.socket, others: Sequence[socket.socket]) -
         for stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(stop, signal.SIG_IGN)
         let_collector_rest()
-        _serve(url, line)
+        _serve(url, line, dates)
         status = 0
     except BaseException:  # noqa: BLE001 - the process ends here, and says why
         traceback.print_exc()
@@ -132,11 +135,11 @@ def _be_writer(url: str, line: socket.socket, others: Sequence[socket.socket]) -
         os._exit(status)
 
 
-def _serve(url: str, line: socket.socket) -> None:
+def _serve(url: str, line: socket.socket, dates: DateRules) -> None:
     if len(line.recv(LENGTH.size, socket.MSG_WAITALL)) < LENGTH.size:
         return
     catalog, requests = open_catalog(url), _Requests(line)
-    writer = GroupWriter(catalog)
+    writer = GroupWriter(catalog, dates)
     try:
         writer.start()
         while (group := requests.take()) is not None:

@@ -89,7 +89,8 @@ def open_workspace(site: Site) -> Iterator[Workspace]:
     catalog = open_ready_catalog(_url(site))
     try:
         _ensure_registered(site, catalog)
-        door, leases = EventDoor(catalog), LeaseKeeper(catalog)
+        dates = site.platform.events.date_rules()
+        door, leases = EventDoor(catalog, dates=dates), LeaseKeeper(catalog)
         try:
             yield Workspace(site, catalog, door, leases)
         finally:

@@ -1,11 +1,14 @@
 """platform.yaml: where a project runs. Each environment has its own; floe.yaml stays the same."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from floe.spec.base import SpecModel
+from floe.spec.dates import BUILT_IN, DEFAULT_RULES, GROUPS, DateRules
 from floe.spec.names import Email, Memory, ProfileName, SqlName
+from floe.spec.patterns import check_regex
 from floe.spec.secrets import Secret, TextOrSecret
 from floe.spec.values import Duration, parse_duration
 from floe.spec.wrong import wrong
@@ -283,6 +286,25 @@ class SecretStore(SpecModel):
     """The folder of `secret://file/NAME`."""
 
 
+def _check_date_pattern(pattern: str) -> str:
+    missing = GROUPS - set(re.compile(check_regex(pattern)).groupindex)
+    if missing:
+        hint = r"Name all three, such as (?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})."
+        raise wrong(f"'{pattern}' has no group named {sorted(missing)[0]}", hint, BUILT_IN[1])
+    return pattern
+
+
+class Events(SpecModel):
+    """How events of other systems are read."""
+
+    date_patterns: tuple[Annotated[str, AfterValidator(_check_date_pattern)], ...] | None = None
+    """Regular expressions that find the business date in names and paths; [] switches it off."""
+
+    def date_rules(self) -> DateRules:
+        """Return the rules for dates in names; by default the built-in ones."""
+        return DEFAULT_RULES if self.date_patterns is None else DateRules(self.date_patterns)
+
+
 def _embedded_catalog() -> dict[str, CatalogDatabase]:
     return {"default": CatalogDatabase()}
 
@@ -306,6 +328,8 @@ class PlatformSpec(SpecModel):
     """Catalog databases, by profile name."""
     connections: dict[ProfileName, Connection] = Field(default_factory=dict)
     """Databases that the project reads or writes, by name."""
+    events: Events = Events()
+    """How events of other systems are read."""
     api: Api = Api()
     """The HTTP API and the console."""
     orchestrator: Orchestrator = Orchestrator()

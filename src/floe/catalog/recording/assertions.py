@@ -4,6 +4,7 @@ from floe.catalog.checks import FAIL, PASS, REJECT, WARN
 from floe.catalog.recording.claims import AssertionClaim, DatasetClaim
 from floe.catalog.recording.kept import Kept
 from floe.catalog.recording.merges import CHECK_RESULTS, CHECKS
+from floe.catalog.recording.parts import tag_of
 from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Lookup
 
@@ -49,7 +50,7 @@ def _version(recording: Recording, number: int, dataset: DatasetClaim, run_uuid:
     """The version that was looked at: the one that this event made, or says that it read."""
     if dataset.writes:
         return recording.versions.get((number, run_uuid))
-    return recording.versions_read.get((number, dataset.version.tag or ""))
+    return recording.versions_read.get((number, tag_of(recording, dataset) or ""))
 
 
 def _verdict(assertion: AssertionClaim) -> str:

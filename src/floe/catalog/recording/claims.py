@@ -44,6 +44,8 @@ class VersionClaim(Struct, array_like=True, gc=False):
     size: int | None = None
     path: str | None = None
     metadata: str | None = None
+    # The parts of the dataset that were written, as paths below it.
+    locations: tuple[str, ...] = ()
 
 
 class AssertionClaim(Struct, array_like=True, gc=False):

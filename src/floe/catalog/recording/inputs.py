@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from datetime import date, datetime
 
+from floe.catalog.recording.claims import DatasetClaim
 from floe.catalog.recording.merges import EXTERNAL_VERSIONS, INPUTS
+from floe.catalog.recording.parts import tag_of
 from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Lookup
 from floe.catalog.versions import EXTERNAL
@@ -27,14 +29,20 @@ def record_inputs(recording: Recording) -> None:
         for dataset in claim.datasets:
             if dataset.reads:
                 number = recording.dataset_id(dataset.namespace, dataset.name)
-                tag = dataset.version.tag or NO_VERSION
+                tag = tag_of(recording, dataset) or NO_VERSION
                 read.add((claim.run.run_uuid, number, tag))
                 if tag:
-                    _remember(tagged, (number, tag), dataset.version.business_date, claim.at)
+                    day = _date_read(recording, dataset)
+                    _remember(tagged, (number, tag), day, claim.at)
     numbers = _version_numbers(recording, tagged) if tagged else {}
     recording.versions_read.update(numbers)
     rows = [(run, number, tag, numbers.get((number, tag))) for run, number, tag in read]
     recording.merge(INPUTS, sorted(rows, key=lambda row: row[:3]))
+
+
+def _date_read(recording: Recording, dataset: DatasetClaim) -> date | None:
+    dated = recording.dated(dataset.namespace, dataset.name)
+    return dataset.version.business_date or (dated.business_date if dated else None)
 
 
 def _remember(
@@ -57,6 +65,7 @@ def _version_numbers(
             *nothing,
             recording.moment(at),
             "N",
+            None,
             None,
         )
         for key, (day, at) in sorted(tagged.items())

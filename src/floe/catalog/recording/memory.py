@@ -51,6 +51,8 @@ class Memory:
     def __init__(self) -> None:
         self.processes: Known[str, int] = Known()
         self.datasets: Known[tuple[str, str], int] = Known()
+        # Names with a date in them that a project or a person has given to a dataset.
+        self.undated: Known[tuple[str, str], bool] = Known()
         self.schemas: Known[bytes, str] = Known()
         self.edges: Known[tuple[Any, ...], tuple[int, int]] = Known()
         self.columns: Known[tuple[Any, ...], bool] = Known()
@@ -58,7 +60,7 @@ class Memory:
         self.links: Known[tuple[tuple[str, str], tuple[str, str]], bool] = Known()
 
     def _all(self) -> Iterator[Known[Any, Any]]:
-        yield from (self.processes, self.datasets, self.schemas)
+        yield from (self.processes, self.datasets, self.undated, self.schemas)
         yield from (self.edges, self.columns, self.sighted, self.links)
 
     def commit(self) -> None:

@@ -163,7 +163,7 @@ VERSIONS = Merge(
     (
         "dataset_id", "version_tag", "business_date", "seq", "state", "path", "row_count",
         "size_bytes", "schema_hash", "produced_by_run_id", "produced_at", "legal_hold",
-        "metadata_json",
+        "metadata_json", "partition_key",
     ),
     key=("dataset_id", "version_tag"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """From names to numbers: find the processes and datasets of events, and make those that are new."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from floe.catalog.processes import ACTIVE, TRIGGER_PROCESS
@@ -10,9 +10,11 @@ from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Answer, Lookup, Row
 from floe.spec.identity import DatasetId, process_of_key
 
+Name = tuple[str, str]
 OBSERVED_BY = "events"
 PROCESS_NUMBERS = Lookup("process", ("process_key", "process_id"), by=("process_key",))
 DATASET_NUMBERS = Lookup("dataset", ("full_name", "dataset_id"), by=("full_name",))
+OWNED_NAMES = Lookup("dataset", ("full_name", "project_id", "curated"), by=("full_name",))
 ALIASES = Lookup("dataset_alias", ("namespace", "name", "dataset_id"), by=("namespace", "name"))
 
 
@@ -39,7 +41,7 @@ def learn_names(recording: Recording, asked: Asked) -> None:
     _learn_datasets(recording, asked.datasets)
 
 
-def resolve_datasets(recording: Recording, names: set[tuple[str, str]]) -> None:
+def resolve_datasets(recording: Recording, names: set[Name]) -> None:
     """Make sure that every dataset, by whichever of its names, has a number."""
     _learn_datasets(recording, _ask_datasets(recording, names))
 
@@ -72,26 +74,58 @@ def _learn_processes(recording: Recording, made: Answer) -> None:
 class _Asked(NamedTuple):
     """Names without a number, the two places where they may have one, and those made now."""
 
-    by_full_name: dict[str, list[tuple[str, str]]]
+    by_full_name: dict[str, list[Name]]
+    by_stored_name: dict[Name, list[Name]]
     datasets: Answer
     aliases: Answer
     made: Answer
 
 
-def _ask_datasets(recording: Recording, names: set[tuple[str, str]]) -> _Asked | None:
+def _ask_datasets(recording: Recording, names: set[Name]) -> _Asked | None:
     missing = sorted(name for name in names if name not in recording.memory.datasets)
-    if not missing:
+    stored_names = _without_dates(recording, missing)
+    if not stored_names:
         return None
     # `a/b` + `c` and `a` + `b/c` are one full name, and so one dataset.
-    by_full_name = defaultdict(list)
-    for name in missing:
-        by_full_name[DatasetId(*name).full_name].append(name)
+    by_full_name: defaultdict[str, list[Name]] = defaultdict(list)
+    by_stored_name: defaultdict[Name, list[Name]] = defaultdict(list)
+    for name, stored in stored_names.items():
+        by_full_name[DatasetId(*stored).full_name].append(name)
+        by_stored_name[stored].append(name)
+    namespaces, plain = {one for one, _ in by_stored_name}, {one for _, one in by_stored_name}
     return _Asked(
         by_full_name,
+        by_stored_name,
         recording.find(DATASET_NUMBERS, list(by_full_name)),
-        recording.find(ALIASES, {name[0] for name in missing}, {name[1] for name in missing}),
-        _make(recording, by_full_name),
+        recording.find(ALIASES, namespaces, plain),
+        _make(recording, by_stored_name),
     )
+
+
+def _without_dates(recording: Recording, missing: Sequence[Name]) -> dict[Name, Name]:
+    """Map each name to the one that its dataset is stored under: `fx_20260901` to `fx_{date}`.
+
+    A name with a date that is declared, curated or an alias keeps its dataset.
+    """
+    stored_names = {name: name for name in missing}
+    dated = [name for name in missing if recording.dates.fold(name[1])]
+    if not dated:
+        return stored_names
+    full_names = {DatasetId(*name).full_name: name for name in dated}
+    owned = recording.find(OWNED_NAMES, list(full_names))
+    aliases = recording.find(ALIASES, {name[0] for name in dated}, {name[1] for name in dated})
+    for full_name, project_id, curated in owned.fetchall():
+        if project_id is not None or curated == "Y":
+            recording.memory.undated.put(full_names[full_name], True)
+    for name in dated:
+        found = recording.dated(*name)
+        if found is not None:
+            stored_names[name] = (name[0], found.name)
+    for namespace, plain, number in aliases.fetchall():
+        if (namespace, plain) in stored_names:
+            recording.memory.datasets.put((namespace, plain), number)
+            del stored_names[namespace, plain]
+    return stored_names
 
 
 def _learn_datasets(recording: Recording, asked: _Asked | None) -> None:
@@ -99,10 +133,9 @@ def _learn_datasets(recording: Recording, asked: _Asked | None) -> None:
         return
     known, by_full_name = recording.memory.datasets, asked.by_full_name
     _learn(recording, by_full_name, asked.datasets.fetchall())
-    wanted = {name for same in by_full_name.values() for name in same}
-    for namespace, name, number in asked.aliases.fetchall():
-        if (namespace, name) in wanted:
-            known.put((namespace, name), number)
+    for namespace, plain, number in asked.aliases.fetchall():
+        for name in asked.by_stored_name.get((namespace, plain), ()):
+            known.put(name, number)
     made = asked.made.fetchall()
     _learn(recording, by_full_name, made)
     recording.made |= {number for _, number in made}
@@ -113,17 +146,16 @@ def _learn_datasets(recording: Recording, asked: _Asked | None) -> None:
         _learn(recording, by_full_name, recording.find(DATASET_NUMBERS, late).fetchall())
 
 
-def _make(recording: Recording, by_full_name: dict[str, list[tuple[str, str]]]) -> Answer:
+def _make(recording: Recording, stored_names: Iterable[Name]) -> Answer:
+    by_full_name = {DatasetId(*name).full_name: name for name in sorted(stored_names, reverse=True)}
     rows = [
-        (*by_full_name[full_name][0], full_name, ACTIVE, "N", OBSERVED_BY, recording.written_now)
+        (*by_full_name[full_name], full_name, ACTIVE, "N", OBSERVED_BY, recording.written_now)
         for full_name in sorted(by_full_name)
     ]
     return recording.merge_returning(DATASETS, rows)
 
 
-def _learn(
-    recording: Recording, by_full_name: dict[str, list[tuple[str, str]]], rows: Sequence[Row]
-) -> None:
+def _learn(recording: Recording, by_full_name: dict[str, list[Name]], rows: Sequence[Row]) -> None:
     for full_name, number in rows:
         for name in by_full_name[full_name]:
             recording.memory.datasets.put(name, number)

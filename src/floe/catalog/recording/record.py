@@ -31,13 +31,14 @@ from floe.catalog.recording.symlinks import link_names
 from floe.catalog.recording.versions import ask_rules, record_versions
 from floe.catalog.stores import Store
 from floe.catalog.stores.merging import Answer, Fetched, merging_for
+from floe.spec.dates import DEFAULT_RULES, DateRules
 
 
 class Recorder:
     """Writes claims, and remembers names and schemas so that known ones cost nothing."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, dates: DateRules = DEFAULT_RULES) -> None:
+        self._store, self._dates = store, dates
         self._merging = merging_for(store.name)
         self.memory = Memory()
         self.days = EventDays()
@@ -79,9 +80,15 @@ class Recorder:
         Where the store can, the commit went out with the last statement, and is there by then.
         """
         self._untidy = True
-        link_names(connection, self._store, self.memory, claims)
+        link_names(connection, self._store, self.memory, claims, self._dates)
         recording = Recording(
-            connection, self._merging, self.memory, now, _distinct(claims), self.careful
+            connection,
+            self._merging,
+            self.memory,
+            now,
+            _distinct(claims),
+            careful=self.careful,
+            dates=self._dates,
         )
         with self._merging.together(connection):
             shown = _record_all(recording)

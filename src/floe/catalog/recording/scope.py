@@ -12,6 +12,7 @@ from floe.catalog.recording.claims import DatasetClaim, EventClaim
 from floe.catalog.recording.memory import Memory
 from floe.catalog.stores.merging import Answer, Lookup, Merge, Merging, Row
 from floe.errors import FloeError
+from floe.spec.dates import DEFAULT_RULES, Dated, DateRules
 
 HOUR = 3600
 
@@ -34,6 +35,7 @@ class Recording:
     claims: Sequence[EventClaim] = ()
     # Whether what is hardly ever so has to be looked for.
     careful: bool = False
+    dates: DateRules = DEFAULT_RULES
     written_runs: list[Answer] = field(default_factory=list)
     # Versions that were made here, by dataset and run.
     versions: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -111,6 +113,13 @@ class Recording:
             assert number is not None
             self._datasets[name_of] = number
         return number
+
+    def dated(self, namespace: str, name: str) -> Dated | None:
+        """Return what the dates in a dataset's name say; a declared name says nothing."""
+        dated = self.dates.fold(name)
+        if dated is None or (namespace, name) in self.memory.undated:
+            return None
+        return dated
 
     def change(
         self,

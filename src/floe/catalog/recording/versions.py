@@ -1,4 +1,4 @@
-"""Versions that foreign runs announce: a run that completed wrote one of each of its outputs.
+"""Versions that foreign runs announce when they complete.
 
 Which of two versions of a date is READY goes by when they were made, not by which came first.
 """
@@ -10,16 +10,23 @@ from datetime import date, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from floe.catalog.recording.claims import DatasetClaim, EventClaim, Seen, VersionClaim
+from floe.catalog.recording.claims import Seen
 from floe.catalog.recording.merges import (
     ANNOUNCED_VERSIONS,
     DATASET_EVENTS,
     NEW_VERSIONS,
     VERSION_STATES,
 )
+from floe.catalog.recording.parts import (
+    Announced,
+    declared_location,
+    has_parts,
+    list_announced,
+)
 from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Answer, Fetched, Lookup, Row
 from floe.catalog.versions import EXTERNAL, READY, SUPERSEDED, WRITTEN
+from floe.spec.dates import SEPARATOR
 from floe.spec.identity import version_tag
 
 LIVE = frozenset({READY, SUPERSEDED})
@@ -43,21 +50,11 @@ OF_DATASET = Lookup("dataset_version", _COLUMNS, by=("dataset_id",))
 LIVES = Lookup(
     "dataset_event", ("dataset_version_id", "event_type"), by=("dataset_id", "dataset_version_id")
 )
-RULES = Lookup("dataset", ("dataset_id", "timezone", "needs_validation"), by=("dataset_id",))
-
-
-@dataclass(slots=True)
-class Announced:
-    """A version that an event announces."""
-
-    dataset_id: int
-    run_uuid: str
-    at: datetime
-    claim: VersionClaim
-    schema_hash: str | None
-    business_date: date | None
-    nominal_at: datetime | None
-    historical: bool
+RULES = Lookup(
+    "dataset",
+    ("dataset_id", "timezone", "needs_validation", "declaration_json"),
+    by=("dataset_id",),
+)
 
 
 @dataclass(slots=True)
@@ -91,44 +88,19 @@ def ask_rules(recording: Recording) -> Answer:
 
 
 def record_versions(recording: Recording, rules: Answer) -> None:
-    """Make a version of each output of each run that completed."""
-    announced = _announced(recording)
+    """Make a version of each date and partition that a completed run wrote of an output."""
+    locations = {}
+    if has_parts(recording):
+        # Only these groups wait for the answer here.
+        rules = Fetched(rules.fetchall())
+        for number, _, _, declaration in rules.fetchall():
+            if location := declared_location(declaration):
+                locations[number] = location
+    announced = list_announced(recording, locations)
     if announced:
         # From here on one writer at a time: numbers and positions are given in one order.
         recording.merging.lock_log(recording.connection)
         _Shelf(recording, announced, rules).put(announced)
-
-
-def _announced(recording: Recording) -> list[Announced]:
-    newest: dict[tuple[int, str], Announced] = {}
-    for claim in recording.claims:
-        if claim.run is None or not claim.run.seen & Seen.COMPLETED:
-            continue
-        for dataset in claim.datasets:
-            if dataset.writes:
-                one = _announce(recording, claim, dataset, claim.run.run_uuid)
-                known = newest.get((one.dataset_id, one.run_uuid))
-                if known is not None:
-                    one.historical = known.historical = one.historical and known.historical
-                if known is None or one.at > known.at:
-                    newest[one.dataset_id, one.run_uuid] = one
-    # The oldest first, so that within a group numbers follow time.
-    return sorted(newest.values(), key=lambda one: (one.at, one.run_uuid, one.dataset_id))
-
-
-def _announce(
-    recording: Recording, claim: EventClaim, dataset: DatasetClaim, run_uuid: str
-) -> Announced:
-    return Announced(
-        dataset_id=recording.dataset_id(dataset.namespace, dataset.name),
-        run_uuid=run_uuid,
-        at=claim.at,
-        claim=dataset.version,
-        schema_hash=recording.schema_hash(dataset),
-        business_date=claim.business_date or dataset.version.business_date,
-        nominal_at=claim.nominal_at,
-        historical=claim.historical,
-    )
 
 
 @lru_cache(maxsize=64)
@@ -146,7 +118,7 @@ class _Shelf:
     def __init__(self, recording: Recording, announced: Sequence[Announced], rules: Answer) -> None:
         self._recording = recording
         self._by_date: defaultdict[tuple[int, date], list[Stored]] = defaultdict(list)
-        self._by_run: dict[tuple[int, str], Stored] = {}
+        self._by_run: defaultdict[tuple[int, str], list[Stored]] = defaultdict(list)
         self._by_tag: dict[tuple[int, str], Stored] = {}
         # Which dates are in question the rules decide, and nearly always it is that of UTC: so
         # its versions are asked for along with the rules.
@@ -156,7 +128,7 @@ class _Shelf:
             recording.connection, "dataset_version", "dataset_version_id", len(announced)
         )
         self._rules = {
-            number: (zone, validate == "Y") for number, zone, validate in rules.fetchall()
+            number: (zone, validate == "Y") for number, zone, validate, _ in rules.fetchall()
         }
         self._dates = {id(one): self._date_of(one) for one in announced}
         if unlikely := set(self._dates.values()) - likely:
@@ -172,8 +144,8 @@ class _Shelf:
         confirmed: list[tuple[Announced, Stored]] = []
         again: list[tuple[Announced, Stored]] = []
         for one in announced:
-            known = self._by_tag.get((one.dataset_id, one.claim.tag or ""))
-            there = self._by_run.get((one.dataset_id, one.run_uuid))
+            known = self._by_tag.get((one.dataset_id, one.tag or ""))
+            there = self._made_by(one)
             if there is not None:
                 again.append((one, there))
             elif known is None:
@@ -189,6 +161,20 @@ class _Shelf:
             [(stored.version_id or 0, stored.state) for stored in changed],
         )
         self._note([*new, *confirmed, *self._untold(again)])
+
+    def _made_by(self, one: Announced) -> Stored | None:
+        """Return the version that the run has made already of the same date and partition."""
+        made = self._by_run.get((one.dataset_id, one.run_uuid), ())
+        if not one.is_part:
+            return next(iter(made), None)
+        part = (self._dates[id(one)], self._partition_of(one))
+        return next((old for old in made if (old.business_date, old.partition) == part), None)
+
+    def _partition_of(self, one: Announced) -> str | None:
+        """The key of a partition has its date in it, so that no two dates share one."""
+        if one.partition is None:
+            return None
+        return f"{self._dates[id(one)]}{SEPARATOR}{one.partition}"
 
     def _untold(self, again: Sequence[tuple[Announced, Stored]]) -> list[tuple[Announced, Stored]]:
         """Versions that were history until now."""
@@ -224,7 +210,7 @@ class _Shelf:
             self._ask_dates(announced, days),
             recording.find(OF_RUN, {one.run_uuid for one in announced}),
         ]
-        tags = {one.claim.tag for one in announced if one.claim.tag}
+        tags = {one.tag for one in announced if one.tag}
         if tags:
             numbers = {one.dataset_id for one in announced}
             answers.append(recording.find(OF_TAG, numbers, tags))
@@ -258,24 +244,26 @@ class _Shelf:
         if stored.business_date is not None:
             self._by_date[stored.dataset_id, stored.business_date].append(stored)
         if stored.run_uuid is not None:
-            self._by_run[stored.dataset_id, stored.run_uuid] = stored
+            self._by_run[stored.dataset_id, stored.run_uuid].append(stored)
 
     def _place(self, one: Announced) -> Stored:
-        day = self._dates[id(one)]
-        neighbours = self._by_date[one.dataset_id, day]
-        seq = max((stored.seq for stored in neighbours), default=0) + 1
+        day, partition = self._dates[id(one)], self._partition_of(one)
+        same = [old for old in self._by_date[one.dataset_id, day] if old.partition == partition]
+        key: date | str = partition or day
+        seq = max((stored.seq for stored in same), default=0) + 1
         # A producer may have given its version a tag that looks like one of floe's.
-        while not one.claim.tag and (one.dataset_id, version_tag(day, seq)) in self._by_tag:
+        while not one.tag and (one.dataset_id, version_tag(key, seq)) in self._by_tag:
             seq += 1
         stored = Stored(
             version_id=None,
             dataset_id=one.dataset_id,
-            tag=one.claim.tag or version_tag(day, seq),
+            tag=one.tag or version_tag(key, seq),
             business_date=day,
             seq=seq,
             state=self._first_state(one),
             at=one.at,
             run_uuid=one.run_uuid,
+            partition=partition,
         )
         self._shelve(stored)
         return stored
@@ -287,7 +275,7 @@ class _Shelf:
         """A version that somebody read before it was announced is now announced."""
         day = self._dates[id(one)]
         known.state, known.at, known.run_uuid = self._first_state(one), one.at, one.run_uuid
-        known.business_date = day
+        known.business_date, known.partition = day, self._partition_of(one)
         neighbours = self._by_date[one.dataset_id, day]
         if known not in neighbours:
             neighbours.append(known)
@@ -355,12 +343,13 @@ def _row(recording: Recording, one: Announced, stored: Stored) -> Row:
         recording.day(stored.business_date),
         stored.seq,
         stored.state,
-        one.claim.path,
-        one.claim.rows,
-        one.claim.size,
+        one.path,
+        one.rows,
+        one.size,
         one.schema_hash,
         stored.run_uuid,
         recording.moment(stored.at),
         "N",
         one.claim.metadata,
+        stored.partition,
     )

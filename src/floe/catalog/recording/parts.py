@@ -1,0 +1,189 @@
+"""Which versions an event announces: one for each date and partition that its run wrote.
+
+The business date of a version is the first of these that is known:
+
+1. what floe's own run facet says;
+2. the version, if it begins with a date;
+3. the locations of the subset facet;
+4. the path of the version;
+5. the dates in the dataset's name;
+6. the nominal time of the run;
+7. the time of the event.
+
+3 to 5 are read by the `location` that the dataset declares, else by the rules for dates. If a run
+writes several dates of a dataset, 1 and 2 cannot be right for all of them, and 3 to 5 win.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import NamedTuple
+
+from floe.catalog.recording.claims import DatasetClaim, EventClaim, Seen, VersionClaim
+from floe.catalog.recording.facets import read_object
+from floe.catalog.recording.scope import Recording
+from floe.spec.dates import SEPARATOR, Dated, Part, location_date
+
+NO_PART = Part()
+PLACEHOLDER = "{business_date}"
+
+
+@dataclass(slots=True)
+class Announced:
+    """A version that an event announces."""
+
+    dataset_id: int
+    run_uuid: str
+    at: datetime
+    claim: VersionClaim
+    tag: str | None
+    path: str | None
+    rows: int | None
+    size: int | None
+    schema_hash: str | None
+    business_date: date | None
+    # The partition, without its date; and whether the event says which part of the data it is.
+    partition: str | None
+    is_part: bool
+    nominal_at: datetime | None
+    historical: bool
+
+
+class _Written(NamedTuple):
+    """A part of a dataset that an event wrote, and where."""
+
+    dataset: DatasetClaim
+    part: Part
+    path: str | None
+    # Statistics are those of all parts of an output together.
+    is_whole: bool
+
+
+def has_parts(recording: Recording) -> bool:
+    """Tell whether some output may be a part of its dataset. Most groups have none."""
+    return any(
+        dataset.writes
+        and (
+            dataset.version.locations
+            or dataset.version.path
+            or recording.dates.fold(dataset.name) is not None
+        )
+        for claim in recording.claims
+        for dataset in claim.datasets
+    )
+
+
+def declared_location(declaration: str | None) -> str | None:
+    """Return the location that a dataset declares, if it shows where the date stands."""
+    if not declaration or PLACEHOLDER not in declaration:
+        return None
+    location = read_object(declaration).get("location")
+    return location if isinstance(location, str) and PLACEHOLDER in location else None
+
+
+def list_announced(recording: Recording, locations: Mapping[int, str]) -> list[Announced]:
+    """List the versions of a group, each once; `locations` are those that datasets declare."""
+    newest: dict[tuple[object, ...], Announced] = {}
+    for claim in recording.claims:
+        if claim.run is None or not claim.run.seen & Seen.COMPLETED:
+            continue
+        for one in _announce(recording, claim, claim.run.run_uuid, locations):
+            key = (one.dataset_id, one.run_uuid, one.is_part and one.business_date, one.partition)
+            known = newest.get(key)
+            if known is not None:
+                one.historical = known.historical = one.historical and known.historical
+            if known is None or one.at > known.at:
+                newest[key] = one
+    # The oldest first, so that within a group numbers follow time.
+    return sorted(
+        newest.values(),
+        key=lambda one: (
+            one.at,
+            one.run_uuid,
+            one.dataset_id,
+            one.business_date or date.min,
+            one.partition or "",
+        ),
+    )
+
+
+def _announce(
+    recording: Recording, claim: EventClaim, run_uuid: str, locations: Mapping[int, str]
+) -> Iterator[Announced]:
+    by_dataset: defaultdict[int, list[_Written]] = defaultdict(list)
+    for dataset in claim.datasets:
+        if dataset.writes:
+            number = recording.dataset_id(dataset.namespace, dataset.name)
+            by_dataset[number] += _written(recording, dataset, locations.get(number))
+    for number, parts in by_dataset.items():
+        has_several_dates = len({one.part.business_date for one in parts} - {None}) > 1
+        for one in parts:
+            version, part = one.dataset.version, one.part
+            said = claim.business_date or version.business_date
+            yield Announced(
+                dataset_id=number,
+                run_uuid=run_uuid,
+                at=claim.at,
+                claim=version,
+                tag=tag_of(recording, one.dataset, NO_PART if one.is_whole else part),
+                path=version.path or one.path,
+                rows=version.rows if one.is_whole else None,
+                size=version.size if one.is_whole else None,
+                schema_hash=recording.schema_hash(one.dataset),
+                business_date=(
+                    part.business_date or said if has_several_dates else said or part.business_date
+                ),
+                partition=part.partition,
+                is_part=part != NO_PART,
+                nominal_at=claim.nominal_at,
+                historical=claim.historical,
+            )
+
+
+def _written(recording: Recording, dataset: DatasetClaim, location: str | None) -> list[_Written]:
+    """List the parts of a dataset that an output names."""
+    version = dataset.version
+    if version.locations:
+        parts: dict[Part, str] = {}
+        for path in version.locations:
+            parts.setdefault(_read(recording, path, location, dataset.name), path)
+        return [_Written(dataset, part, path, len(parts) == 1) for part, path in parts.items()]
+    if version.path:
+        part = _read(recording, version.path, location)
+        if part != NO_PART:
+            return [_Written(dataset, part, None, is_whole=True)]
+    if location and (declared := location_date(location, dataset.name)):
+        return [_Written(dataset, declared, None, is_whole=True)]
+    dated = recording.dated(dataset.namespace, dataset.name)
+    part = Part(dated.business_date, dated.partition) if dated else NO_PART
+    return [_Written(dataset, part, None, is_whole=True)]
+
+
+def _read(recording: Recording, path: str, location: str | None, base: str = "") -> Part:
+    declared = location_date(location, path) if location else None
+    return declared or recording.dates.read_part(_below(base.rstrip("/"), path))
+
+
+def _below(base: str, path: str) -> str:
+    """Return the path below a dataset, whose own name is not the subset's."""
+    start = path.find(f"{base}/") if base else -1
+    return path if start < 0 else path[start + len(base) :]
+
+
+def tag_of(recording: Recording, dataset: DatasetClaim, part: Part = NO_PART) -> str | None:
+    """Return the tag of a version that its producer names.
+
+    Several parts share the producer's version, and `fx_20260901` and `fx_20260902` may both have
+    a version 1: then the date and the partition are put before it.
+    """
+    tag = dataset.version.tag
+    if tag is None:
+        return None
+    named: Part | Dated | None = part
+    if part == NO_PART:
+        named = recording.dated(dataset.namespace, dataset.name)
+    if named is None:
+        return tag
+    day = named.business_date.isoformat() if named.business_date else None
+    return SEPARATOR.join(filter(None, (day, named.partition, tag)))[:300]
