@@ -145,11 +145,61 @@ def test_a_retracted_version_gives_way_to_the_one_before(changed: TestClient) ->
         "retracted": newest["version_tag"],
         "ready_again": older["version_tag"],
         "still_shown": False,
+        "built_on": [],
     }
+    listed = changed.get(f"/api/v1/dataset/{number}/versions").json()["items"]
+    assert [(one["reason"], one["actor"] is not None) for one in listed] == [
+        ("wrong", True),
+        (None, False),
+    ]
+    detail = changed.get(f"/api/v1/version/{newest['dataset_version_id']}").json()
+    assert detail["reason"] == "wrong"
+    shown = changed.get(f"/api/v1/dataset/{number}").json()["versions"]
+    assert shown[0]["reason"] == "wrong"
     again = changed.post(path, json={"reason": "wrong"})
     assert again.status_code == 409
     history = changed.get(f"/api/v1/dataset/{number}/history").json()["items"]
     assert "VERSION_RETRACTED" in [one["event_type"] for one in history]
+
+
+def test_a_retraction_names_what_was_built_on_the_version(changed: TestClient) -> None:
+    """Through a second dataset too, with the owner of each."""
+    for run, read, made in (("r1", "risk.a", "risk.b"), ("r2", "risk.b", "risk.c")):
+        if run == "r1":
+            feed = {"dataset_name": read, "version": "2026-09-01.1", "business_date": "2026-09-01"}
+            changed.post("/api/v1/register_dataset", json=feed)
+        told = {
+            "eventType": "COMPLETE",
+            "eventTime": "2026-09-01T06:30:00Z",
+            "producer": "https://example.com/jobs",
+            "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+            "run": {"runId": run, "facets": {"floe": {"businessDate": "2026-09-01"}}},
+            "job": {"namespace": "AUTOSYS", "name": run},
+            "inputs": [dataset_part(read, "2026-09-01.1")],
+            "outputs": [dataset_part(made, "2026-09-01.1")],
+        }
+        assert changed.post("/api/v1/lineage", json=told).status_code == 201
+    number = number_of(changed, "risk.c")
+    changed.patch(f"/api/v1/dataset/{number}", json={"owner_team": "Market Risk"})
+    number = number_of(changed, "risk.a")
+    (feed_version,) = changed.get(f"/api/v1/dataset/{number}/versions").json()["items"]
+    path = f"/api/v1/version/{feed_version['dataset_version_id']}/retract"
+    built_on = changed.post(path, json={"reason": "wrong feed"}).json()["built_on"]
+    assert [
+        (one["full_name"], one["version_tag"], one["process_key"], one["owner_team"], one["depth"])
+        for one in built_on
+    ] == [
+        ("lake/risk.b", "2026-09-01.1", "AUTOSYS/r1", None, 1),
+        ("lake/risk.c", "2026-09-01.1", "AUTOSYS/r2", "Market Risk", 2),
+    ]
+
+
+def dataset_part(name: str, tag: str) -> dict[str, Any]:
+    return {
+        "namespace": "lake",
+        "name": name,
+        "facets": {"version": {"datasetVersion": tag}},
+    }
 
 
 def test_schemas_are_kept_and_compared(api: TestClient) -> None:

@@ -13,7 +13,7 @@ from floe.catalog import Catalog, Column, store_schemas
 from floe.catalog.database import open_catalog
 from floe.catalog.datasets import create_dataset
 from floe.catalog.migrate import upgrade_catalog
-from floe.catalog.versions import reserve_version
+from floe.catalog.versions import reserve_version, retract_version
 from floe.cli import app
 
 DAY = date(2026, 9, 7)
@@ -113,3 +113,13 @@ def test_a_diff_of_the_same_columns_says_so_and_of_unknown_ones_too(catalog: Cat
     add(catalog)
     assert "are the same" in floe("diff", "credit.exposure", f"{DAY}.1", f"{DAY}.2")
     assert "not known" in floe("diff", "credit.exposure", f"{DAY}.1", f"{DAY}.3")
+
+
+def test_the_reason_of_a_retraction_shows_in_both_lists(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        version = reserve_version(session, 1, DAY, state="READY")
+        retract_version(session, version, reason="wrong rates", actor="alice")
+    for words in (("versions", "credit.exposure"), ("dataset", "credit.exposure")):
+        assert "2026-09-07.1 was retracted by alice: wrong rates" in floe(*words)
+        (listed,) = json.loads(floe(*words, "--json"))["versions"]
+        assert (listed["reason"], listed["actor"]) == ("wrong rates", "alice")

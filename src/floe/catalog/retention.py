@@ -152,6 +152,34 @@ def list_ready_after(session: Session, version: DatasetVersion) -> list[str]:
     )
 
 
+def describe_states(
+    session: Session, versions: Iterable[tuple[int, str]], dataset_id: int
+) -> dict[int, StateEvent]:
+    """Return who gave versions of a dataset their state and why, by number.
+
+    Only for those that were rejected or retracted; asked in one question.
+    """
+    wanted = {number: state for number, state in versions if state in (REJECTED, RETRACTED)}
+    if not wanted:
+        return {}
+    events = session.scalars(
+        select(DatasetEvent)
+        .where(
+            DatasetEvent.dataset_id == dataset_id,
+            DatasetEvent.dataset_version_id.in_(list(wanted)),
+        )
+        .order_by(DatasetEvent.dataset_event_id)
+    )
+    return {
+        event.dataset_version_id: StateEvent(
+            event.occurred_at, event.actor, (event.detail_json or {}).get("reason")
+        )
+        for event in events
+        if event.dataset_version_id is not None
+        and event.event_type == f"VERSION_{wanted[event.dataset_version_id]}"
+    }
+
+
 def describe_state(session: Session, version: DatasetVersion) -> StateEvent | None:
     """Say when and why a version got the state that it has."""
     event = session.scalars(

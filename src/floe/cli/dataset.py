@@ -11,6 +11,8 @@ from floe.cli.output import console, print_facts, print_json, table
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+    from floe.catalog.retention import StateEvent
+
 SHOWN_VERSIONS = 10
 
 
@@ -31,11 +33,14 @@ def dataset(
 def describe_dataset(session: "Session", name: str) -> dict[str, Any]:
     """Gather what is known of a dataset, as plain values."""
     from floe import catalog
+    from floe.catalog.retention import describe_states
 
     row = catalog.find_dataset(session, name)
     producers = catalog.list_producers(session, row.dataset_id)
     consumers = catalog.list_consumers(session, row.dataset_id)
     versions = catalog.list_versions(session, row.dataset_id, limit=SHOWN_VERSIONS)
+    named = [(one.dataset_version_id, one.state) for one in versions]
+    events = describe_states(session, named, row.dataset_id)
     return {
         "dataset_id": row.dataset_id,
         "name": row.name,
@@ -64,9 +69,17 @@ def describe_dataset(session: "Session", name: str) -> dict[str, Any]:
                 "state": one.state,
                 "rows": one.row_count,
                 "produced_at": one.produced_at,
+                **_event(events.get(one.dataset_version_id)),
             }
             for one in versions
         ],
+    }
+
+
+def _event(event: "StateEvent | None") -> dict[str, str | None]:
+    return {
+        "reason": None if event is None else event.reason,
+        "actor": None if event is None else event.actor,
     }
 
 
@@ -89,7 +102,16 @@ def _show(found: dict[str, Any]) -> None:
     for title, rows in (
         ("columns", found["columns"]),
         ("checks", found["checks"]),
-        ("versions", found["versions"]),
+        ("versions", [_version(one) for one in found["versions"]]),
     ):
         if rows:
             console.print(table(title, rows))
+    for one in found["versions"]:
+        if one["reason"]:
+            by = f" by {one['actor']}" if one["actor"] else ""
+            said = f"{one['tag']} was {one['state'].lower()}{by}: {one['reason']}"
+            console.print(said, style="yellow", markup=False)
+
+
+def _version(one: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in one.items() if name not in ("reason", "actor")}

@@ -2,15 +2,16 @@
 
 from dataclasses import asdict
 from getpass import getuser
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from floe.cli.options import JsonOption, ProjectOption
-from floe.cli.output import console, err, print_json
+from floe.cli.output import console, err, print_json, table
 from floe.settings import find_project
 
 if TYPE_CHECKING:
+    from floe.catalog.derivation import BuiltOn
     from floe.execution.versions.retracting import Retraction
 
 
@@ -32,7 +33,7 @@ def retract(
             workspace, Sparks(site), dataset, version, reason=reason, actor=getuser()
         )
     if as_json:
-        print_json(asdict(done))
+        print_json({**asdict(done), "built_on": [one._asdict() for one in done.built_on]})
     else:
         _show(done)
     if done.problem:
@@ -50,7 +51,23 @@ def _show(done: "Retraction") -> None:
         listed = ", ".join(done.carried_by)
         said = f"Built on it, and still holding its rows: {listed}. Retract or rerun them as well."
         console.print(said, style="yellow", markup=False)
+    if done.built_on:
+        console.print(
+            table("Built on it, and still readable", [_built(one) for one in done.built_on])
+        )
+        console.print("Rerun or retract them, and tell their owners.", style="yellow")
     if done.problem:
         console.print(
             f"The stable name still shows it: {done.problem}", style="yellow", markup=False
         )
+
+
+def _built(one: "BuiltOn") -> dict[str, Any]:
+    owner = " · ".join(filter(None, (one.owner_team, one.owner_email)))
+    return {
+        "dataset": one.name,
+        "version": one.tag,
+        "state": one.state,
+        "owner": owner or None,
+        "made by": one.process_key,
+    }

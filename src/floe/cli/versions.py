@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from floe.catalog.retention import StateEvent
     from floe.catalog.versions import VersionRow
 
 RUN_SHOWN = 8
@@ -37,33 +38,43 @@ def versions(
         reasons = _reasons(session, row.dataset_id, shown)
         name = row.name
     if as_json:
-        rows = [
-            {**_plain(version), "reason": reasons.get(version.version_tag)} for version in shown
-        ]
+        rows = [_plain(version, reasons.get(version.version_tag)) for version in shown]
         print_json({"dataset": name, "versions": rows, "more": more})
     elif not shown:
         console.print(f"{name} has no version yet.", markup=False)
     else:
         console.print(table(name, _rows(shown)))
-        for tag, reason in reasons.items():
-            console.print(f"{tag} was rejected: {reason}", style="yellow", markup=False)
+        for version in shown:
+            event = reasons.get(version.version_tag)
+            if event is not None:
+                said = describe_event(version.version_tag, version.state, event)
+                console.print(said, style="yellow", markup=False)
         if more:
             console.print("There are more: use a larger --limit.", style="dim")
 
 
-def _reasons(session: "Session", dataset_id: int, shown: "Sequence[VersionRow]") -> dict[str, str]:
-    """Say of the rejected ones why they were."""
-    from floe.catalog.retention import describe_state
-    from floe.catalog.versions import REJECTED, get_version_of
+def describe_event(tag: str, state: str, event: "StateEvent") -> str:
+    """Say who rejected or retracted a version, and why."""
+    by = f" by {event.actor}" if event.actor else ""
+    return f"{tag} was {state.lower()}{by}: {event.reason or 'no reason was given'}"
 
-    tags = [version.version_tag for version in shown if version.state == REJECTED]
-    events = {
-        tag: describe_state(session, get_version_of(session, dataset_id, tag)) for tag in tags
+
+def _reasons(
+    session: "Session", dataset_id: int, shown: "Sequence[VersionRow]"
+) -> "dict[str, StateEvent]":
+    """Return why versions were rejected or retracted, by tag."""
+    from floe.catalog.retention import describe_states
+
+    named = ((version.dataset_version_id, version.state) for version in shown)
+    events = describe_states(session, named, dataset_id)
+    return {
+        version.version_tag: events[version.dataset_version_id]
+        for version in shown
+        if version.dataset_version_id in events
     }
-    return {tag: event.reason for tag, event in events.items() if event and event.reason}
 
 
-def _plain(version: "VersionRow") -> dict[str, Any]:
+def _plain(version: "VersionRow", event: "StateEvent | None") -> dict[str, Any]:
     return {
         "tag": version.version_tag,
         "business_date": version.business_date,
@@ -73,6 +84,8 @@ def _plain(version: "VersionRow") -> dict[str, Any]:
         "bytes": version.size_bytes,
         "run": version.produced_by_run_id,
         "made_at": version.produced_at,
+        "reason": event and event.reason,
+        "actor": event and event.actor,
     }
 
 

@@ -14,6 +14,7 @@ from floe.api.bodies import read_json
 from floe.api.cursors import cut_page, read_name, read_number, read_text
 from floe.api.deps import DEFAULT_LIMIT, Cursor, FullName, Limit, Number, Word, given
 from floe.api.documents import gives
+from floe.api.routes.versions import version_items
 from floe.api.schemas.datasets import (
     DatasetChange,
     DatasetDetail,
@@ -24,7 +25,6 @@ from floe.api.schemas.datasets import (
     TallyPage,
 )
 from floe.api.schemas.fields import shaped
-from floe.api.schemas.versions import VersionItem
 from floe.api.services import caller_of, services_of
 from floe.catalog import describe_sla, list_tags
 from floe.catalog import find_dataset as find_by_name
@@ -134,7 +134,7 @@ def _detail(session: Any, dataset_id: int) -> DatasetDetail:
     detail.sla = describe_sla(session, sla_id)
     detail.columns = describe_columns(session, detail.schema_hash)
     newest = page_versions(session, dataset_id, VERSIONS_SHOWN)
-    detail.versions = [VersionItem(*version) for version in newest]
+    detail.versions = version_items(session, detail.dataset_id, newest)
     producers, consumers = describe_neighbours(session, dataset_id)
     detail.producers = [ProcessLink(*process) for process in producers]
     detail.consumers = [ProcessLink(*process) for process in consumers]

@@ -15,6 +15,7 @@ from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Number
 from floe.api.documents import gives
 from floe.api.schemas.fields import shaped
 from floe.api.schemas.versions import (
+    BuiltOnItem,
     Retracted,
     Retraction,
     Retyped,
@@ -31,13 +32,20 @@ from floe.catalog import get_version as get_by_tag
 from floe.catalog import list_columns
 from floe.catalog.audit import record_audit
 from floe.catalog.datasets import get_dataset
+from floe.catalog.derivation import list_built_on
+from floe.catalog.retention import describe_state, describe_states
 from floe.catalog.schemas import list_columns_of, list_schema_history
 from floe.catalog.shown import is_pending, take_back
-from floe.catalog.versions import get_version_by_id, page_versions
+from floe.catalog.versions import REJECTED, RETRACTED, get_version_by_id, page_versions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.orm import Session
+
     from floe.catalog.principals import Identity
     from floe.catalog.sessions import Sessions
+    from floe.catalog.versions import VersionRow
 
 Tag = Annotated[str, Query(min_length=1, max_length=300, examples=["2026-09-01.1"])]
 
@@ -57,8 +65,22 @@ def list_versions(
     with services_of(request).sessions.reading() as session:
         get_dataset(session, dataset_id)
         rows = page_versions(session, dataset_id, limit + 1, before_id=read_number(cursor))
-    page, after = cut_page(rows, limit, lambda row: row.dataset_version_id)
-    return reply(VersionPage([VersionItem(*row) for row in page], after))
+        page, after = cut_page(rows, limit, lambda row: row.dataset_version_id)
+        items = version_items(session, dataset_id, page)
+    return reply(VersionPage(items, after))
+
+
+def version_items(
+    session: "Session", dataset_id: int, rows: "Sequence[VersionRow]"
+) -> list[VersionItem]:
+    """Return versions as lists show them, with why they were rejected or retracted."""
+    named = ((row.dataset_version_id, row.state) for row in rows)
+    events = describe_states(session, named, dataset_id)
+    items = []
+    for row in rows:
+        event = events.get(row.dataset_version_id)
+        items.append(VersionItem(*row, *((event.reason, event.actor) if event else ())))
+    return items
 
 
 @router.get(
@@ -90,6 +112,9 @@ def _detail(session: Any, version: Any) -> VersionDetail:
     detail = shaped(version, VersionDetail)
     detail.full_name = get_dataset(session, version.dataset_id).full_name
     detail.columns = list_columns(session, version.schema_hash)
+    if version.state in (REJECTED, RETRACTED):
+        event = describe_state(session, version)
+        detail.reason, detail.actor = (event.reason, event.actor) if event else (None, None)
     return detail
 
 
@@ -102,6 +127,7 @@ def _detail(session: Any, version: Any) -> VersionDetail:
 async def retract_version(request: Request, version_id: Number) -> Response:
     """Nothing starts on it any more; the one that it had superseded is READY again.
 
+    `built_on` names the versions that were made from it, with their owners: they keep their state.
     Where the stable name of a dataset that floe writes shows it, the next run of its project lets
     the name show another, or `floe retract` does at once: `still_shown` says so.
     """
@@ -128,7 +154,11 @@ def _retract(sessions: "Sessions", caller: "Identity", version_id: int, reason: 
             after={"state": version.state, "ready_again": ready_again},
             reason=reason,
         )
-        return reply(Retracted(version.version_tag, ready_again, is_pending(version)))
+        built_on = [
+            shaped({**one._asdict(), "version_tag": one.tag}, BuiltOnItem)
+            for one in list_built_on(session, version.dataset_version_id)
+        ]
+        return reply(Retracted(version.version_tag, ready_again, is_pending(version), built_on))
 
 
 @router.get(

@@ -23,9 +23,13 @@ class VersionItem(Struct):
     schema_hash: str | None
     produced_by_run_id: str | None
     produced_at: datetime
+    reason: str | None = None
+    """Why it was rejected or retracted."""
+    actor: str | None = None
+    """Who rejected or retracted it."""
 
 
-class VersionDetail(VersionItem):
+class VersionDetail(VersionItem, kw_only=True):
     """A version with all that is known of it."""
 
     dataset_id: int
@@ -51,12 +55,28 @@ class Retraction(Struct, forbid_unknown_fields=True):
     reason: Reason
 
 
+class BuiltOnItem(Struct):
+    """A version that was made from a retracted one, and who owns it."""
+
+    dataset_version_id: int
+    full_name: str
+    version_tag: str
+    state: str
+    owner_team: str | None
+    owner_email: str | None
+    process_key: str | None
+    run_uuid: str | None
+    depth: int
+
+
 class Retracted(Struct):
     """A version that was taken back, the one that is READY in its place, and what readers see."""
 
     retracted: str
     ready_again: str | None
     still_shown: bool
+    built_on: Sequence[BuiltOnItem] = ()
+    """What was made from it and can still be read, the nearest first."""
 
 
 class SchemaItem(Struct):

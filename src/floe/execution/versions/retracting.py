@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from floe.catalog.audit import record_audit
 from floe.catalog.datasets import find_dataset, get_dataset
+from floe.catalog.derivation import BuiltOn, list_built_on
 from floe.catalog.retention import (
     StateEvent,
     describe_state,
@@ -81,6 +82,8 @@ class Retraction:
     """What the stable name shows instead; nothing if nothing could replace it."""
     carried_by: tuple[str, ...] = ()
     """Later versions that were built on it and still hold its rows."""
+    built_on: tuple[BuiltOn, ...] = ()
+    """Versions that were made from it, directly or through others, and can still be read."""
     problem: str = ""
     """Why the format could not take it back, if it could not."""
 
@@ -172,7 +175,8 @@ def _mark(workspace: Workspace, name: str, tag: str, *, reason: str, actor: str)
             reason=reason,
         )
         again = previous.version_tag if previous else None
-        result = Retraction(dataset.name, tag, again, shown, carried_by=carried)
+        built_on = tuple(list_built_on(session, version.dataset_version_id))
+        result = Retraction(dataset.name, tag, again, shown, carried_by=carried, built_on=built_on)
         return _Marked(version.dataset_version_id, dataset.name, result, pending=shown and here)
 
 
