@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from floe.execution.planning import Wish
     from floe.execution.resuming import Remainder
     from floe.execution.sparks import Sparks
+    from floe.execution.versions.arrivals import Arrival
     from floe.execution.workspace import Workspace
 
 DateOption = Annotated[date | None, date_option("Business date (default: today).")]
@@ -243,7 +244,7 @@ class _Task:
         from floe.cli.run_views import BatchView, describe_result, show_result
         from floe.execution.cancelling import Cancellation
         from floe.execution.planning import process_spec, read_params
-        from floe.execution.receiving import receive_for, refuse_rejected
+        from floe.execution.receiving import missing_explained, receive_for, refuse_rejected
         from floe.execution.runner import Circumstances, run_process
         from floe.execution.stopping import stopped_by_signals
 
@@ -262,6 +263,7 @@ class _Task:
                 self._facts["run_id"] = run_id
                 view.watcher.on_line(wish.process, line)
 
+            arrivals: list[Arrival] = []
             if wish.as_run is None and wish.business_date is not None:
                 arrivals = receive_for(
                     self._workspace,
@@ -279,7 +281,8 @@ class _Task:
                 cancellation=cancellation,
             )
             view.watcher.on_start(wish.process)
-            result = run_process(self._workspace, self._sparks, wish, how)
+            with missing_explained(arrivals):
+                result = run_process(self._workspace, self._sparks, wish, how)
         if self._as_json:
             print_json(describe_result(result))
         else:

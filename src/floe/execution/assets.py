@@ -20,13 +20,14 @@ from floe.catalog.versions import READY, REJECTED, SUPERSEDED, latest_ready, lis
 from floe.errors import FloeError
 from floe.execution.cancelling import Cancellation
 from floe.execution.failures import reason_of
+from floe.execution.formats.contract import DeliveryRejectedError
 from floe.execution.formats.iceberg.tables import LakeTable
 from floe.execution.inputs import input_frame
 from floe.execution.outages import patiently
 from floe.execution.planning import PlannedInput
 from floe.execution.spark.queries import query
 from floe.execution.spark.session import interrupt
-from floe.execution.versions.arrivals import is_delivered, receive
+from floe.execution.versions.arrivals import MISSING, Arrival, is_delivered, receive
 from floe.execution.versions.audits import recorded_audit
 from floe.execution.versions.drafts import (
     audit_draft,
@@ -64,9 +65,10 @@ class FrameNotWrittenError(FloeError):
 class NothingToReadError(FloeError):
     """An asset takes a dataset that has no version for the date in question."""
 
-    def __init__(self, dataset: str, when: str) -> None:
+    def __init__(self, dataset: str, when: str, reason: str = "") -> None:
+        told = f" {reason.rstrip('.')}." if reason else ""
         super().__init__(
-            f"'{dataset}' has no READY version {when}. Make one first; "
+            f"'{dataset}' has no READY version {when}.{told} Make one first; "
             f"what there is: floe versions {dataset}"
         )
 
@@ -162,11 +164,18 @@ def write_frame(
 
 def look_for_deliveries(
     workspace: Workspace, spark: "SparkSession", dataset: str, days: Iterable[date]
-) -> None:
-    """Register what others have delivered of a dataset for some dates, if others deliver it."""
-    if is_delivered(workspace, dataset):
-        for day in sorted(set(days)):
-            receive(workspace, spark, dataset, day)
+) -> list[Arrival]:
+    """Register what others have delivered of a dataset for some dates, if others deliver it.
+
+    Raise if one was rejected: a version of before must not be read in its place.
+    """
+    if not is_delivered(workspace, dataset):
+        return []
+    arrivals = [receive(workspace, spark, dataset, day) for day in sorted(set(days))]
+    for arrival in arrivals:
+        if arrival.state == REJECTED:
+            raise DeliveryRejectedError(dataset, arrival.reason)
+    return arrivals
 
 
 def find_input(
@@ -175,10 +184,11 @@ def find_input(
     wanted: Sequence[Moment],
     *,
     until: date,
+    arrivals: Sequence[Arrival] = (),
 ) -> PlannedInput:
     """Find the versions that an asset reads: those of some moments, else the newest up to a date.
 
-    Of several moments those count that are there.
+    Of several moments those count that are there. `arrivals` tell why there are none.
     """
     with workspace.catalog.reading() as session:
         number = workspace.dataset_id(dataset, session)
@@ -188,7 +198,8 @@ def find_input(
         ] or [latest_ready(session, number, until=until)]
         versions = [version for version in found if version is not None]
         if not versions:
-            raise NothingToReadError(dataset, _when(wanted, until))
+            reason = "; ".join(one.reason for one in arrivals if one.state == MISSING)
+            raise NothingToReadError(dataset, _when(wanted, until), reason)
         return PlannedInput(
             dataset,
             dataset,

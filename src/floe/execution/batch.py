@@ -12,7 +12,7 @@ from floe.errors import FloeError
 from floe.execution.cancelling import Cancellation, CancelledError
 from floe.execution.ordering import sorter, upstream_of
 from floe.execution.planning import InputsMissingError, Wish
-from floe.execution.receiving import receive_for
+from floe.execution.receiving import missing_explained, receive_for
 from floe.execution.resuming import remainder_of
 from floe.execution.runner import Circumstances, RunResult, run_process
 from floe.execution.sparks import Sparks
@@ -101,10 +101,11 @@ class _Batch:
         self._processes = {name: every[name] for name in names}
         self._waits = upstream_of(self._processes)
         self._refused: dict[str, str] = {}
+        self._arrivals: list[Arrival] = []
         self._outcomes: dict[str, Outcome] = {}
 
     def run(self) -> BatchReport:
-        arrivals = self._receive()
+        self._arrivals = self._receive()
         order = sorter(self._waits)
         running: dict[Future[Outcome], str] = {}
         with ThreadPoolExecutor(self._wish.parallel, thread_name_prefix="run") as pool:
@@ -121,7 +122,7 @@ class _Batch:
                         order.done(running.pop(future))
                         self._settle(future.result())
         outcomes = [self._outcomes[name] for name in self._processes]
-        return BatchReport(self._wish.batch, arrivals, outcomes)
+        return BatchReport(self._wish.batch, self._arrivals, outcomes)
 
     def _receive(self) -> list[Arrival]:
         """Look at what was delivered; nothing is to stand on what was rejected."""
@@ -144,7 +145,8 @@ class _Batch:
                 return self._fault_of(before)
         for one in self._processes[name].inputs.values():
             if one.dataset in self._refused and not one.optional:
-                return f"the delivery of '{one.dataset}' was rejected"
+                reason = self._refused[one.dataset]
+                return f"the delivery of '{one.dataset}' was rejected: {reason}"
         return ""
 
     def _fault_of(self, before: str) -> str:
@@ -168,7 +170,8 @@ class _Batch:
                 left = remainder_of(self._workspace, self._wish.resumed[name])
                 assert left is not None, "what succeeded is not part of the batch any more"
                 wish, how = left.wish, replace(how, resumes=left.resumes, skip=left.skip)
-            result = run_process(self._workspace, self._sparks, wish, how)
+            with missing_explained(self._arrivals):
+                result = run_process(self._workspace, self._sparks, wish, how)
         except CancelledError as error:
             return Outcome(name, SKIPPED, reason=str(error))
         except InputsMissingError as error:

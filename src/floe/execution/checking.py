@@ -8,6 +8,7 @@ from floe.catalog.retention import describe_state
 from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import REJECTED, WRITTEN, get_version_of, latest_ready, list_waiting
 from floe.errors import FloeError
+from floe.execution.formats.foreign import version_read
 from floe.execution.versions.arrivals import can_receive, check_delivery, receive
 from floe.execution.versions.audits import Audited, audit_version, record_audit, recorded_audit
 from floe.execution.versions.places import format_of, place_of
@@ -76,8 +77,9 @@ def _check(
     if version.state == REJECTED:
         return _recall(workspace, dataset, version)
     place = place_of(workspace, dataset, version)
-    frame = format_of(workspace, dataset).read(workspace.site, spark, place)
-    audited = audit_version(workspace, spark, place, frame)
+    with version_read(workspace.site, dataset, version.version_tag):
+        frame = format_of(workspace, dataset).read(workspace.site, spark, place)
+        audited = audit_version(workspace, spark, place, frame)
     with workspace.catalog.writing() as session:
         record_audit(session, version.dataset_id, version.dataset_version_id, audited)
     return Checked(dataset, version.version_tag, version.state, audited, audited.reason)

@@ -36,9 +36,21 @@ KINDS: tuple[tuple[type, Callable[[str], Any], str], ...] = (
 class InputsMissingError(FloeError):
     """A process cannot run for a date, because versions are missing that it reads."""
 
-    def __init__(self, process: str, key: str, missing: Sequence[str]) -> None:
-        self.missing = tuple(missing)
-        super().__init__(f"'{process}' cannot run for {key}: {'; '.join(missing)}.")
+    def __init__(
+        self, process: str, key: str, missing: Sequence[str], reasons: Sequence[str] = ()
+    ) -> None:
+        self.process, self.key, self.missing = process, key, tuple(missing)
+        told = "".join(f" {reason.rstrip('.')}." for reason in reasons)
+        super().__init__(f"'{process}' cannot run for {key}: {'; '.join(missing)}.{told}")
+
+    def because(self, reasons: Mapping[str, str]) -> "InputsMissingError":
+        """Return it with the reasons why datasets have no version, as far as it lacks them."""
+        told = [
+            f"{dataset}: {reason}"
+            for dataset, reason in reasons.items()
+            if any(f"'{dataset}'" in lack for lack in self.missing)
+        ]
+        return InputsMissingError(self.process, self.key, self.missing, told)
 
 
 class UnknownParameterError(FloeError):

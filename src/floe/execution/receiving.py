@@ -1,6 +1,7 @@
 """Look at what others deliver, for all that some processes read for a date."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date
 
@@ -9,14 +10,17 @@ from floe.catalog.tables import DatasetVersion
 from floe.catalog.versions import REJECTED, newest_of_date
 from floe.execution.formats.contract import (
     Delivered,
+    DeliveryIncompleteError,
     DeliveryRejectedError,
     Extracts,
     VersionPlace,
 )
-from floe.execution.formats.manifests import DeliveryIncompleteError
-from floe.execution.planning import RunPlan, wanted_date
+from floe.execution.formats.foreign import foreign_read, one_line, refuse_problem
+from floe.execution.planning import InputsMissingError, RunPlan, wanted_date
+from floe.execution.spark.faults import is_lost
+from floe.execution.spark.reasons import spark_reason
 from floe.execution.sparks import Sparks
-from floe.execution.versions.arrivals import Arrival, is_delivered, is_settled, receive
+from floe.execution.versions.arrivals import MISSING, Arrival, is_delivered, is_settled, receive
 from floe.execution.versions.places import format_of
 from floe.execution.workspace import Workspace
 from floe.spec import ProcessSpec
@@ -36,12 +40,40 @@ def receive_for(
     if not wanted:
         return []
     arrivals = []
-    with sparks.session() as spark:
+    with ExitStack() as stack:
+        receiver = _Receiver(workspace, sparks, stack)
         # Reference data first: the checks of others compare with it.
         for dataset, when in sorted(wanted, key=lambda one: (_compares(workspace, one[0]), one)):
-            arrivals.append(receive(workspace, spark, dataset, when))
+            arrivals.append(receiver.receive(dataset, when))
             on_arrival(arrivals[-1])
     return arrivals
+
+
+class _Receiver:
+    """Receives in one Spark session, and in a new one when a delivery brought it down."""
+
+    def __init__(self, workspace: Workspace, sparks: Sparks, stack: ExitStack) -> None:
+        self._workspace, self._sparks, self._stack = workspace, sparks, stack
+        self._open()
+
+    def _open(self) -> None:
+        self._spark = self._stack.enter_context(self._sparks.session())
+
+    def receive(self, dataset: str, day: date) -> Arrival:
+        try:
+            return receive(self._workspace, self._spark, dataset, day)
+        except Exception as error:
+            if not is_lost(error):
+                raise
+        self._open()
+        try:
+            return receive(self._workspace, self._spark, dataset, day)
+        except Exception as error:
+            if not is_lost(error):
+                raise
+            reason = f"Spark stopped twice while it was read: {one_line(spark_reason(error))}"
+        self._open()
+        return Arrival(dataset, MISSING, reason=reason)
 
 
 def expected(workspace: Workspace, dataset: str, day: date) -> str:
@@ -54,9 +86,13 @@ def expected(workspace: Workspace, dataset: str, day: date) -> str:
     assert isinstance(form, Delivered)
     place = VersionPlace(dataset, workspace.dataset(dataset), f"{day}.0", day)
     try:
-        found = form.find(workspace.site, place)
+        with foreign_read(workspace.site, dataset):
+            found = form.find(workspace.site, place)
+            refuse_problem(dataset, found)
     except DeliveryIncompleteError as error:
-        return f"is not complete: {error}"
+        return f"is not complete: {error.reason}"
+    except DeliveryRejectedError as error:
+        return f"would be rejected: {error.reason}"
     return "" if found is None else "is there and will be received"
 
 
@@ -84,9 +120,12 @@ def find_unread(
     details = {} if known is None else details_of(known)
     place = VersionPlace(dataset, workspace.dataset(dataset), tag, day, details=details)
     try:
-        delivery = form.find(workspace.site, place)
+        with foreign_read(workspace.site, dataset):
+            delivery = form.find(workspace.site, place)
     except DeliveryIncompleteError as error:
-        return Unread(is_there=False, reason=f"whose delivery is incomplete: {error}")
+        return Unread(is_there=False, reason=f"whose delivery is incomplete: {error.reason}")
+    except DeliveryRejectedError as error:
+        return Unread(is_there=False, reason=f"whose delivery is wrong: {error.reason}")
     if delivery is None or (known is not None and is_settled(workspace, dataset, known, delivery)):
         return Unread(is_there=False)
     return Unread(is_there=True, replaces=known is not None and known.checksum is not None)
@@ -98,6 +137,16 @@ def refuse_rejected(process: ProcessSpec, arrivals: Iterable[Arrival]) -> None:
     for arrival in arrivals:
         if arrival.state == REJECTED and arrival.dataset in needed:
             raise DeliveryRejectedError(arrival.dataset, arrival.reason)
+
+
+@contextmanager
+def missing_explained(arrivals: Iterable[Arrival]) -> Iterator[None]:
+    """Say of inputs that have no version why their deliveries gave none."""
+    try:
+        yield
+    except InputsMissingError as error:
+        reasons = {one.dataset: one.reason for one in arrivals if one.state == MISSING}
+        raise error.because(reasons) from error
 
 
 def deliveries_for(workspace: Workspace, plan: RunPlan) -> dict[str, str]:

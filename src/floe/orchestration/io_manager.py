@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from floe.execution.site import Site
+    from floe.execution.versions.arrivals import Arrival
 
 MODES = get_args(WriteMode)
 
@@ -222,9 +223,10 @@ class FloeIOManager(IOManager):
             self._tell(context, dataset, [made.tag])
             return fetched(made.frame(workspace, spark, keys), kind)
         wanted, until = self._wanted(context)
+        arrivals: list[Arrival] = []
         if dataset not in self._runtime.made:
-            look_for_deliveries(workspace, spark, dataset, _days(wanted, until))
-        planned = find_input(workspace, dataset, wanted, until=until)
+            arrivals = look_for_deliveries(workspace, spark, dataset, _days(wanted, until))
+        planned = find_input(workspace, dataset, wanted, until=until, arrivals=arrivals)
         self._tell(context, dataset, planned.tags)
         return fetched(read_input(workspace, spark, planned), kind)
 

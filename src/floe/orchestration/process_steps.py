@@ -26,7 +26,7 @@ from floe.errors import FloeError
 from floe.execution.assets import MadeVersion, Moment, made_by
 from floe.execution.logs import run_log_path
 from floe.execution.planning import Wish
-from floe.execution.receiving import receive_for, refuse_rejected
+from floe.execution.receiving import missing_explained, receive_for, refuse_rejected
 from floe.execution.runner import Circumstances, run_process
 from floe.execution.versions.arrivals import Arrival
 from floe.orchestration.describing import plain
@@ -118,7 +118,8 @@ class ProcessStep:
                 listener=context.log.info,
                 cancellation=cancellation,
             )
-            run_process(workspace, runtime.sparks, wish, how)
+            with missing_explained(arrivals):
+                run_process(workspace, runtime.sparks, wish, how)
         made = {one.dataset: one for one in made_by(workspace, turn.run_id)}
         return _Done(turn, made, self._reads(runtime, turn.run_id))
 

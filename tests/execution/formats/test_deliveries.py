@@ -13,13 +13,13 @@ import pytest
 
 from floe.execution.formats.contract import (
     Delivery,
+    DeliveryIncompleteError,
     DeliveryRejectedError,
     VersionPlace,
     VersionUnreadableError,
 )
 from floe.execution.formats.csv import CsvFormat
 from floe.execution.formats.fixed_width import FixedWidthFormat
-from floe.execution.formats.manifests import DeliveryIncompleteError
 from floe.execution.formats.manifests.finding import unchanged_files
 from floe.execution.site import Site
 from tests.execution.formats.places import make_place, put

@@ -7,7 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
+from floe import clock
+
 CHUNK = 1 << 20
+FRESH_SECONDS = 2
 
 
 class Hasher(Protocol):
@@ -45,12 +48,17 @@ def joint_checksum(paths: Iterable[Path], kind: str) -> str:
 def file_checksum(path: Path, kind: str = "sha256") -> str:
     """Return the checksum of a file, computed once as long as the file stays as it is."""
     found = path.stat()
-    return _remembered(path, kind, found.st_size, found.st_mtime_ns)
+    changed = max(found.st_mtime, found.st_ctime)
+    if clock.now().timestamp() - changed < FRESH_SECONDS:
+        # A file system's clock is coarse: a second write at the same tick would not show.
+        return joint_checksum([path], kind)
+    look = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return _remembered(path, kind, look)
 
 
 @lru_cache(maxsize=4096)
-def _remembered(path: Path, kind: str, size: int, mtime_ns: int) -> str:
-    # Size and time are only the key: a sensor that looks again and again reads each file once.
+def _remembered(path: Path, kind: str, look: tuple[int, ...]) -> str:
+    # Size and times are only the key: a sensor that looks again and again reads each file once.
     return joint_checksum([path], kind)
 
 

@@ -78,6 +78,8 @@ class Delivery:
     rows: int | None = None
     """As a manifest promises, once that was verified."""
     details: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    """Why it is rejected without being read, such as a link that leads out of the storage."""
 
 
 class DeliveryRejectedError(FloeError):
@@ -88,10 +90,19 @@ class DeliveryRejectedError(FloeError):
         super().__init__(f"The delivery of '{dataset}' was rejected: {reason}")
 
 
+class DeliveryIncompleteError(FloeError):
+    """A delivery is not there, or not all of it yet. It may still come: nothing is rejected."""
+
+    def __init__(self, dataset: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The delivery of '{dataset}' is not complete yet: {reason}")
+
+
 class VersionUnreadableError(FloeError):
     """A version cannot be read, though the catalog knows it."""
 
     def __init__(self, dataset: str, tag: str, reason: str) -> None:
+        self.reason = reason
         super().__init__(f"Version {tag} of '{dataset}' cannot be read: {reason}")
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floe.errors import FloeError
-from floe.execution.databases import Transaction, transaction
+from floe.execution.databases import Transaction, database_url, transaction
 from floe.execution.formats.contract import (
     BadRecords,
     Delivery,
+    DeliveryIncompleteError,
     Spot,
     VersionPlace,
     VersionUnreadableError,
@@ -91,6 +92,7 @@ class JdbcFormat:
         """Copy what the database holds now into files that nobody changes."""
         folder = _copy_folder(site, place)
         remove_tree(folder)
+        _check_file_exists(site, place)
         frame = read_source(site, spark, place, source_of(site, place))
         names = ", ".join(f"`{name}`" for name in frame.columns)
         # The order of rows must not matter, and a sum of hashes has none.
@@ -235,6 +237,21 @@ def _copy_folder(site: Site, place: VersionPlace) -> Path:
     if folder.parent != storage_folder(site, place.spec) / home:
         raise LocationError(place.dataset, str(folder), "is not the folder of an extract.")
     return folder
+
+
+def _check_file_exists(site: Site, place: VersionPlace) -> None:
+    """Refuse a SQLite file that is not there: its drivers would make an empty one."""
+    if not is_sqlite(site, place):
+        return
+    url = database_url(site, jdbc_options(place).connection)
+    file = Path(str(url.database))
+    if url.database not in (None, "", ":memory:") and not file.exists():
+        shown = file.relative_to(site.root) if file.is_relative_to(site.root) else file
+        reason = (
+            f"the SQLite file {shown} of the connection "
+            f"'{jdbc_options(place).connection}' does not exist"
+        )
+        raise DeliveryIncompleteError(place.dataset, reason)
 
 
 def _read_copy(site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":

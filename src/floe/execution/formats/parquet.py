@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from floe.execution.formats.contract import DeliveryRejectedError, VersionPlace
+from floe.execution.formats.contract import Delivery, DeliveryRejectedError, VersionPlace
 from floe.execution.formats.differences import column_difference
 from floe.execution.formats.directories import DirectoryFormat
 from floe.execution.formats.manifests.reading import Reading
@@ -34,12 +34,39 @@ class ParquetFormat(DirectoryFormat):
         frame = spark.read.option("mergeSchema", merge).parquet(*spark_paths(files))
         return _as_declared(frame, place) if place.details.get("delivered") else frame
 
+    def verify(
+        self, site: Site, spark: "SparkSession", place: VersionPlace, delivery: Delivery
+    ) -> Delivery:
+        # Spark skips empty files and fills columns that a file lacks with nulls, without a word.
+        _check_footers(place, [Path(file["path"]) for file in delivery.details["files"]])
+        return super().verify(site, spark, place, delivery)
+
     def reading(self, place: VersionPlace) -> Reading:
         return Reading(count_rows=_count_rows)
 
 
 def _options(place: VersionPlace) -> ParquetOptions:
     return cast("ParquetOptions", place.spec.format_options)
+
+
+def _check_footers(place: VersionPlace, files: Sequence[Path]) -> None:
+    """Refuse what is not Parquet, and files whose columns differ."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow.parquet import read_schema  # type: ignore[import-untyped]
+
+    wanted: Sequence[str] = place.spec.column_names
+    for path in files:
+        try:
+            names = [str(name) for name in read_schema(path).names]
+        except pa.ArrowException as error:
+            empty = path.stat().st_size == 0
+            said = "is empty" if empty else "is not a Parquet file, or it was cut off"
+            raise DeliveryRejectedError(place.dataset, f"{path.name} {said}.") from error
+        wanted = wanted or names
+        difference = column_difference(wanted, names)
+        if difference and not _options(place).merge_schema:
+            reason = f"the columns of {path.name} differ: {difference}."
+            raise DeliveryRejectedError(place.dataset, reason)
 
 
 def _count_rows(path: Path) -> int:

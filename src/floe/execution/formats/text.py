@@ -110,6 +110,8 @@ def open_lines(path: Path, layout: Layout) -> Iterator[Iterator[str]]:
     except UnicodeDecodeError as error:
         reason = f"is not {layout.encoding}: {error.reason} at byte {error.start} of a block"
         raise UnreadableTextError(path, reason) from error
+    except UnicodeError as error:
+        raise UnreadableTextError(path, f"is not {layout.encoding}: {error}") from error
     except (EOFError, OSError, zlib.error) as error:
         # With a number it is the disk's fault or that of permissions, and not the file's.
         if getattr(error, "errno", None) is not None:

@@ -136,7 +136,8 @@ class TextFormat(DirectoryFormat):
 
 def _key(path: Path, layout: Layout) -> str:
     found = path.stat()
-    about = f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0{layout}"
+    look = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    about = f"{path}\0{look}\0{layout}"
     return hashlib.sha256(about.encode()).hexdigest()[:16]
 
 

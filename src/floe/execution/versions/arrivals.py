@@ -22,11 +22,12 @@ from floe.catalog.versions import (
 from floe.execution.formats.contract import (
     Delivered,
     Delivery,
+    DeliveryIncompleteError,
     DeliveryRejectedError,
     Extracts,
     VersionPlace,
 )
-from floe.execution.formats.manifests import DeliveryIncompleteError
+from floe.execution.formats.foreign import foreign_read, refuse_problem
 from floe.execution.versions.audits import Audited, audit_version, record_audit
 from floe.execution.versions.drafts import columns_of
 from floe.execution.versions.places import format_of
@@ -93,16 +94,21 @@ class _Reception:
     def receive(self) -> Arrival:
         known = self._known()
         place = self._place(known)
-        if isinstance(self._format, Extracts):
-            return self._extract(known, place)
         try:
-            delivery = self._delivered.find(self._workspace.site, place)
+            delivery = self._look(place)
         except DeliveryIncompleteError as error:
-            return Arrival(self._dataset, MISSING, reason=str(error))
+            return self._missing(error.reason)
+        except DeliveryRejectedError as error:
+            delivery = self._unreadable(place, error.reason)
         if delivery is None:
-            reason = f"nothing was delivered for {self._day}"
-            return Arrival(self._dataset, MISSING, reason=reason)
-        return self._register(known, delivery)
+            return self._missing(f"nothing was delivered for {self._day}")
+        arrival = self._register(known, delivery)
+        if isinstance(self._format, Extracts) and delivery.details.get("path") and not arrival.new:
+            self._discard(replace(place, path=delivery.path, details=delivery.details))
+        return arrival
+
+    def _missing(self, reason: str) -> Arrival:
+        return Arrival(self._dataset, MISSING, reason=reason)
 
     def _known(self) -> DatasetVersion | None:
         with self._workspace.catalog.reading() as session:
@@ -114,24 +120,36 @@ class _Reception:
         tag = known.version_tag if known else f"{self._day}.0"
         return VersionPlace(self._dataset, spec, tag, self._day, details=details)
 
-    def _extract(self, known: DatasetVersion | None, place: VersionPlace) -> Arrival:
-        """Copy what a database holds now, and keep the copy if it differs from the last."""
+    def _look(self, place: VersionPlace) -> Delivery | None:
+        """Find what was delivered. A table has to be copied to know what it holds."""
+        if isinstance(self._format, Extracts):
+            return self._extract(place)
+        with foreign_read(self._workspace.site, self._dataset):
+            return self._delivered.find(self._workspace.site, place)
+
+    def _extract(self, place: VersionPlace) -> Delivery:
         assert isinstance(self._format, Extracts)
         site = self._workspace.site
         draft = replace(place, tag=f"{self._day}.{uuid4().hex[:12]}", details={})
         try:
-            written = self._format.extract(site, self._spark, draft)
-        except DeliveryRejectedError as error:
-            return Arrival(self._dataset, REJECTED, reason=error.reason)
-        draft = replace(draft, details=written.details, path=str(written.details["path"]))
-        delivery = Delivery(
-            str(draft.path), str(written.details["fingerprint"]), written.size, written.rows,
-            written.details,
-        )  # fmt: skip
-        arrival = self._register(known, delivery)
-        if not arrival.new:
-            self._format.discard(site, self._spark, draft)
-        return arrival
+            with foreign_read(site, self._dataset, database=_database(place)):
+                written = self._format.extract(site, self._spark, draft)
+        except (DeliveryIncompleteError, DeliveryRejectedError):
+            self._discard(replace(draft, details={"extract": True}))
+            raise
+        path, fingerprint = written.details["path"], written.details["fingerprint"]
+        return Delivery(str(path), str(fingerprint), written.size, written.rows, written.details)
+
+    def _unreadable(self, place: VersionPlace, reason: str) -> Delivery:
+        """Stand for a delivery that cannot even be listed: it is known by what is wrong with it."""
+        fingerprint = hashlib.sha256(f"unreadable\0{reason}".encode()).hexdigest()
+        # Nothing of it is floe's to remove.
+        kind = "extract" if isinstance(self._format, Extracts) else "delivered"
+        path = place.spec.location or self._dataset
+        return Delivery(path, fingerprint, details={kind: True}, problem=reason)
+
+    def _discard(self, copy: VersionPlace) -> None:
+        self._format.discard(self._workspace.site, self._spark, copy)
 
     def _register(self, known: DatasetVersion | None, delivery: Delivery) -> Arrival:
         if known is not None and is_settled(self._workspace, self._dataset, known, delivery):
@@ -139,9 +157,9 @@ class _Reception:
         place = self._place(known)
         place = replace(place, path=delivery.path, details=delivery.details)
         try:
-            verified = self._delivered.verify(self._workspace.site, self._spark, place, delivery)
+            verified = self._verify(place, delivery)
         except DeliveryIncompleteError as error:
-            return Arrival(self._dataset, MISSING, reason=str(error))
+            return self._missing(error.reason)
         except DeliveryRejectedError as error:
             version = self._version(known, delivery)
             place = replace(place, tag=version.version_tag)
@@ -151,6 +169,11 @@ class _Reception:
             place, tag=version.version_tag, path=verified.path, details=verified.details
         )
         return check_delivery(self._workspace, self._spark, version, place)
+
+    def _verify(self, place: VersionPlace, delivery: Delivery) -> Delivery:
+        with foreign_read(self._workspace.site, self._dataset):
+            refuse_problem(self._dataset, delivery)
+            return self._delivered.verify(self._workspace.site, self._spark, place, delivery)
 
     def _version(self, known: DatasetVersion | None, delivery: Delivery) -> DatasetVersion:
         """Return the version that waits for this delivery, or a new one."""
@@ -187,6 +210,11 @@ def is_settled(
     return known.state != REJECTED or rules == _rules(workspace, dataset)
 
 
+def _database(place: VersionPlace) -> str:
+    """Return the name of the connection that a dataset is copied from."""
+    return str(getattr(place.spec.format_options, "connection", place.spec.format))
+
+
 def _is_about(known: DatasetVersion, delivery: Delivery) -> bool:
     """Tell whether a version was announced for a delivery before anybody had looked at it."""
     if known.state == WRITTEN:
@@ -204,21 +232,59 @@ def _rules(workspace: Workspace, dataset: str) -> str:
 def check_delivery(
     workspace: Workspace, spark: "SparkSession", version: DatasetVersion, place: VersionPlace
 ) -> Arrival:
-    """Check a version that others wrote, and say whether it is READY or REJECTED."""
-    form = format_of(workspace, place.dataset)
-    notes: dict[str, Any] = {}
+    """Check a version that others wrote, and say whether it is READY or REJECTED.
+
+    One that cannot be read for now keeps its state and is looked at again.
+    """
     try:
-        if isinstance(form, Delivered):
-            bad = form.bad_records(workspace.site, spark, place)
-            if bad.count:
-                notes["bad_records"] = {"count": bad.count, "samples": list(bad.samples)}
-        frame = form.read(workspace.site, spark, place)
-        audited = audit_version(workspace, spark, place, frame)
+        with foreign_read(workspace.site, place.dataset):
+            seen = _see(workspace, spark, place)
+            reason = seen.audited.reason or _change_since(workspace, version, place)
+    except DeliveryIncompleteError as error:
+        return Arrival(place.dataset, MISSING, version.version_tag, error.reason)
     except DeliveryRejectedError as error:
         return settle(workspace, version, place, REJECTED, reason=error.reason)
-    state = REJECTED if audited.failures else READY
-    seen = Seen(audited, columns_of(place, frame), notes)
-    return settle(workspace, version, place, state, reason=audited.reason, seen=seen)
+    state = REJECTED if reason else READY
+    return settle(workspace, version, place, state, reason=reason, seen=seen)
+
+
+def _see(workspace: Workspace, spark: "SparkSession", place: VersionPlace) -> "Seen":
+    """Read a version: its bad records, its rows against the checks, its columns."""
+    form = format_of(workspace, place.dataset)
+    notes: dict[str, Any] = {}
+    if isinstance(form, Delivered):
+        bad = form.bad_records(workspace.site, spark, place)
+        if bad.count:
+            notes["bad_records"] = {"count": bad.count, "samples": list(bad.samples)}
+    frame = form.read(workspace.site, spark, place)
+    audited = audit_version(workspace, spark, place, frame)
+    return Seen(audited, columns_of(place, frame), notes)
+
+
+def _change_since(workspace: Workspace, version: DatasetVersion, place: VersionPlace) -> str:
+    """Say which file changed between the first look and now; it may have been read half-way."""
+    form = format_of(workspace, place.dataset)
+    if not place.details.get("delivered") or not isinstance(form, Delivered):
+        return ""
+    todo = "while it was read; it is received again with the next run"
+    try:
+        again = form.find(workspace.site, replace(place, details={}))
+    except (DeliveryIncompleteError, FileNotFoundError):
+        again = None
+    if again is None:
+        return f"the delivery was changed or removed {todo}"
+    if again.fingerprint == version.checksum:
+        return ""
+    before = {file["name"]: file for file in place.details.get("files", ())}
+    after = {file["name"]: file for file in again.details.get("files", ())}
+    names = [
+        name for name in sorted({**before, **after}) if _sum(before, name) != _sum(after, name)
+    ]
+    return f"{', '.join(names[:3]) or 'the manifest'} was changed {todo}"
+
+
+def _sum(files: Mapping[str, Mapping[str, Any]], name: str) -> Any:
+    return files.get(name, {}).get("sha256")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from floe.catalog.versions import (
     latest_ready,
 )
 from floe.errors import FloeError
-from floe.execution.formats.contract import VersionUnreadableError
+from floe.execution.formats.foreign import version_read
 from floe.execution.formats.registry import format_named
 from floe.execution.sparks import Sparks
 from floe.execution.versions.masking import Covered, cover, cover_columns
@@ -166,19 +166,15 @@ def _first_rows(
     limit: int,
     roles: Collection[str],
 ) -> Preview:
-    from pyspark.errors import PySparkException
     from pyspark.sql import functions as F  # noqa: N812
 
-    try:
+    with version_read(workspace.site, dataset, version.version_tag):
         data = _frame(workspace, spark, dataset, version)
         covered = covered_for(workspace, dataset, data.columns, roles)
         frame = cover(data.limit(limit), covered)
         # Spark writes every type as JSON by itself, decimals without loss.
         whole = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
         rows = frame.select(whole).collect()
-    except PySparkException as error:
-        reason = str(error).strip().splitlines()[0]
-        raise VersionUnreadableError(dataset, version.version_tag, reason) from error
     return Preview(
         dataset,
         version.version_tag,

@@ -1,6 +1,5 @@
 """Manifests: what a delivery promises of itself, and whether that is so."""
 
-from floe.execution.formats.manifests.errors import DeliveryIncompleteError
 from floe.execution.formats.manifests.finding import (
     find_delivery,
     fingerprint_of,
@@ -11,7 +10,6 @@ from floe.execution.formats.manifests.verifying import verify_delivery
 from floe.execution.formats.manifests.writing import seal_folder, write_outer_manifest
 
 __all__ = [
-    "DeliveryIncompleteError",
     "find_delivery",
     "fingerprint_of",
     "manifest_file",

@@ -1,24 +1,31 @@
 """Find what was delivered: the files that match, and a fingerprint that only content changes."""
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from glob import glob, has_magic
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 from floe.execution.formats.checksums import file_checksum
-from floe.execution.formats.contract import Delivery, VersionPlace, VersionUnreadableError
+from floe.execution.formats.contract import (
+    Delivery,
+    DeliveryIncompleteError,
+    VersionPlace,
+    VersionUnreadableError,
+)
 from floe.execution.formats.locations import delivery_pattern, stable_path
 from floe.execution.formats.manifests.control import parse_control
-from floe.execution.formats.manifests.errors import DeliveryIncompleteError
 from floe.execution.formats.manifests.json_manifest import parse_json
+from floe.execution.formats.manifests.listing import Confines, LinkWithoutTargetError, matching
 from floe.execution.formats.manifests.promise import Promise, PromiseError
-from floe.execution.formats.storage import data_files, is_hidden
+from floe.execution.formats.storage import storage_folder
 from floe.execution.site import Site
 from floe.spec.datasets import ControlManifest, JsonManifest
 
 MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -35,22 +42,48 @@ def find_delivery(site: Site, place: VersionPlace) -> Delivery | None:
     """Look for the files of a version that others deliver."""
     pattern = delivery_pattern(site, place)
     folder = literal_folder(pattern)
+    if not folder.is_dir():
+        return None
+    confines = confines_of(site, place)
     manifest = manifest_file(site, place, folder)
-    paths = [path for path in _matching(pattern) if path != manifest]
+    paths = [path for path in matching(pattern, folder, confines) if path != manifest]
     if not paths:
         return None
+    names = {path: path.relative_to(folder).as_posix() for path in paths}
+    checked = {**names, **({} if manifest is None else _manifest_name(manifest))}
+    problems = {path: _problem(place, confines, path, name) for path, name in checked.items()}
+    sound = [path for path in paths if not problems[path]]
     known = {file["name"]: file for file in place.details.get("files", ())}
-    files = [_describe(place, path, folder, known) for path in paths]
+    files = [_describe(place, path, names[path], known) for path in sound]
+    problem = next(filter(None, problems.values()), "")
+    promise = "" if problem else _promise_text(place, manifest)
     return Delivery(
         path=str(pattern),
-        fingerprint=fingerprint_of(files, _promise_text(place, manifest)),
+        fingerprint=fingerprint_of(files, promise, [text for text in problems.values() if text]),
         size=sum(file.size for file in files),
         details={
             "delivered": True,
             "folder": str(folder),
             "files": [{**asdict(file), "path": str(folder / file.name)} for file in files],
         },
+        problem=problem,
     )
+
+
+def confines_of(site: Site, place: VersionPlace) -> Confines:
+    """Return what the files of a dataset must not lead out of."""
+    return Confines(storage_folder(site, place.spec), site.state_dir)
+
+
+def _manifest_name(manifest: Path) -> dict[Path, str]:
+    return {manifest: manifest.name} if os.path.lexists(manifest) else {}
+
+
+def _problem(place: VersionPlace, confines: Confines, path: Path, name: str) -> str:
+    try:
+        return confines.problem(path, name)
+    except LinkWithoutTargetError as error:
+        raise DeliveryIncompleteError(place.dataset, str(error)) from None
 
 
 def literal_folder(pattern: Path) -> Path:
@@ -61,17 +94,9 @@ def literal_folder(pattern: Path) -> Path:
     return pattern.parent
 
 
-def _matching(pattern: Path) -> list[Path]:
-    found: set[Path] = set()
-    for match in map(Path, glob(str(pattern), recursive=True)):  # noqa: PTH207
-        found.update(data_files(match) if match.is_dir() else [match])
-    return sorted(path for path in found if not is_hidden(path.name))
-
-
 def _describe(
-    place: VersionPlace, path: Path, folder: Path, known: Mapping[str, Mapping[str, Any]]
+    place: VersionPlace, path: Path, name: str, known: Mapping[str, Mapping[str, Any]]
 ) -> DeliveredFile:
-    name = path.relative_to(folder).as_posix()
     before = path.stat()
     file = known.get(name, {})
     same = (file.get("size"), file.get("mtime_ns")) == (before.st_size, before.st_mtime_ns)
@@ -82,14 +107,17 @@ def _describe(
     return DeliveredFile(name, after.st_size, after.st_mtime_ns, sha256)
 
 
-def fingerprint_of(files: Sequence[DeliveredFile], promise: str = "") -> str:
+def fingerprint_of(
+    files: Sequence[DeliveredFile], promise: str = "", problems: Sequence[str] = ()
+) -> str:
     """Return what changes when content or names change, and not when files are touched.
 
     What the manifest promises counts too: a delivery that was rejected for a wrong manifest and
-    comes again with the right one is a new one.
+    comes again with the right one is a new one. So do the problems of what is not read.
     """
     lines = sorted(f"{file.name}\0{file.sha256}" for file in files)
-    return hashlib.sha256("\n".join([*lines, promise]).encode()).hexdigest()
+    text = "\n".join([*lines, promise, *problems])
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def manifest_file(site: Site, place: VersionPlace, folder: Path) -> Path | None:
@@ -115,11 +143,19 @@ def read_promise(place: VersionPlace, content: bytes) -> Promise:
 def _promise_text(place: VersionPlace, manifest: Path | None) -> str:
     if manifest is None or not manifest.is_file():
         return ""
-    content = manifest.read_bytes()
     try:
-        return repr(read_promise(place, content))
+        return repr(read_promise(place, read_manifest(manifest)))
     except PromiseError:
-        return hashlib.sha256(content).hexdigest()
+        return file_checksum(manifest)
+
+
+def read_manifest(path: Path) -> bytes:
+    """Read a manifest file, unless it is too large to be one."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST_MANIFEST + 1)
+    if len(content) > LARGEST_MANIFEST:
+        raise PromiseError(f"it is larger than {LARGEST_MANIFEST >> 20} MiB")
+    return content
 
 
 def unchanged_files(place: VersionPlace) -> list[Path]:

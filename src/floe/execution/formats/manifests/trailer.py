@@ -3,7 +3,12 @@
 from pathlib import Path
 
 from floe.execution.formats.checksums import new_hasher
-from floe.execution.formats.manifests.promise import PromisedFile, PromiseError
+from floe.execution.formats.manifests.promise import (
+    DIGITS,
+    PromisedFile,
+    PromiseError,
+    shown_line,
+)
 from floe.execution.formats.text import Layout, open_lines, records
 from floe.spec.datasets import TrailerManifest
 
@@ -21,8 +26,9 @@ def parse_trailer(name: str, line: str, manifest: TrailerManifest, delimiter: st
     """Read what a trailer line promises."""
     fields = [field.strip() for field in line.split(manifest.delimiter or delimiter or None)]
     rows = _field(fields, manifest.rows_field, line)
-    if not rows.isdigit():
-        raise PromiseError(f"its trailer '{line}' has '{rows}' where the row count should be")
+    if not DIGITS.fullmatch(rows):
+        shown = f"'{shown_line(rows)}' where the row count should be"
+        raise PromiseError(f"its trailer '{shown_line(line)}' has {shown}")
     checksum = manifest.checksum_field and _field(fields, manifest.checksum_field, line)
     algorithm = manifest.checksum or "sha256" if checksum else None
     return PromisedFile(name, int(rows), checksum=checksum or None, algorithm=algorithm)
@@ -63,5 +69,5 @@ def render_trailer(
 
 def _field(fields: list[str], number: int, line: str) -> str:
     if len(fields) < number:
-        raise PromiseError(f"its trailer '{line}' has no field {number}")
+        raise PromiseError(f"its trailer '{shown_line(line)}' has no field {number}")
     return fields[number - 1]

@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from floe.execution.formats.checksums import file_checksum, joint_checksum, same_checksum
-from floe.execution.formats.contract import Delivery, DeliveryRejectedError, VersionPlace
-from floe.execution.formats.manifests.errors import DeliveryIncompleteError
-from floe.execution.formats.manifests.finding import manifest_file, read_promise
+from floe.execution.formats.contract import (
+    Delivery,
+    DeliveryIncompleteError,
+    DeliveryRejectedError,
+    VersionPlace,
+)
+from floe.execution.formats.manifests.finding import manifest_file, read_manifest, read_promise
 from floe.execution.formats.manifests.promise import Promise, PromisedFile, PromiseError
 from floe.execution.formats.manifests.reading import Reading
 from floe.execution.formats.manifests.trailer import checksum_before, parse_trailer, read_trailer
@@ -58,7 +62,7 @@ class _Verifier:
             reason = f"{path.name if path else 'the manifest'} is missing."
             raise DeliveryIncompleteError(self._place.dataset, reason)
         try:
-            return read_promise(self._place, path.read_bytes())
+            return read_promise(self._place, read_manifest(path))
         except PromiseError as error:
             raise self._rejected(f"{path.name} cannot be read: {error}.") from error
 
