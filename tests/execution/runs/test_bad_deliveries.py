@@ -31,8 +31,8 @@ Make = Callable[[Path], object]
 
 
 def parquet(**columns: Any) -> bytes:
-    import pyarrow as pa
-    from pyarrow.parquet import write_table
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow.parquet import write_table  # type: ignore[import-untyped]
 
     buffer = io.BytesIO()
     write_table(pa.table(columns), buffer)
@@ -204,7 +204,7 @@ BAD: dict[str, tuple[str, dict[str, Any], Make, str, str]] = {
     "surrogate_manifest": (
         "csv",
         {"manifest": JSON},
-        with_manifest(rb'{"files": ["\ud800.csv"]}'),
+        with_manifest(rb'{"rows": 2, "files": ["\ud800.csv"]}'),
         "REJECTED",
         r"\ud800.csv",
     ),
@@ -274,7 +274,7 @@ BAD: dict[str, tuple[str, dict[str, Any], Make, str, str]] = {
         "'abc'",
     ),
 }
-GOOD = {"good": ("csv", {}, files(a__csv=CSV))}
+GOOD: dict[str, tuple[str, dict[str, Any], Make]] = {"good": ("csv", {}, files(a__csv=CSV))}
 
 
 def declare(shop: Workshop) -> None:

@@ -10,11 +10,11 @@ from floe.execution.formats.contract import DeliveryRejectedError, VersionPlace
 from floe.execution.formats.differences import column_difference
 from floe.execution.formats.records import (
     CORRUPT,
-    FILE,
+    NOT_SPLIT,
     Records,
     formatted,
     text_column,
-    typed_records,
+    with_place,
 )
 from floe.execution.formats.storage import spark_paths, to_spark
 from floe.execution.formats.text import Layout, first_record
@@ -50,6 +50,13 @@ class CsvFormat(TextFormat):
     def delimiter(self, place: VersionPlace) -> str:
         return _options(place).delimiter
 
+    def misfit(self, place: VersionPlace, record: str) -> str:
+        options, wanted = _options(place), len(place.spec.columns)
+        found = len(split_header(record, options))
+        if not wanted or found == wanted:
+            return NOT_SPLIT
+        return f"it has {found} field{'' if found == 1 else 's'}, expected {wanted}"
+
     def write_lines(self, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
         options = _options(place)
         settings: dict[str, Any] = {
@@ -79,7 +86,7 @@ class CsvFormat(TextFormat):
         texts = [F.coalesce(F.col(text_column(i)), F.lit("")) for i in range(len(columns))]
         line = F.coalesce(F.col(CORRUPT), F.concat_ws(options.delimiter, *texts))
         raw = reduce(lambda one, other: one.unionByName(other), frames)
-        return typed_records(raw, place, columns, options, line)
+        return Records(raw, line, place, columns, options)
 
 
 def _options(place: VersionPlace) -> CsvOptions:
@@ -102,8 +109,6 @@ def _read_text(
     spark: "SparkSession", options: CsvOptions, order: Sequence[int], files: Sequence[Path]
 ) -> "DataFrame":
     """Read files whose fields stand in this order of the columns."""
-    from pyspark.sql.connect import functions as F  # noqa: N812
-
     schema = ", ".join([*(f"{text_column(index)} string" for index in order), f"{CORRUPT} string"])
     settings = {
         **_dialect(options),
@@ -112,7 +117,7 @@ def _read_text(
         "multiLine": str(options.multiline).lower(),
     }
     frame = spark.read.options(**settings).schema(schema).csv(spark_paths(files))
-    return frame.select("*", F.col("_metadata.file_name").alias(FILE))
+    return with_place(frame)
 
 
 def _order(place: VersionPlace, path: Path, names: Sequence[str]) -> tuple[int, ...]:

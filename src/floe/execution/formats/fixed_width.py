@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from floe.execution.formats.contract import VersionPlace
-from floe.execution.formats.records import CORRUPT, FILE, Records, text_column, typed_records
+from floe.execution.formats.records import BLOCK, CORRUPT, FILE, Records, text_column, with_place
 from floe.execution.formats.storage import spark_paths, to_spark
 from floe.execution.formats.text import Layout
 from floe.execution.formats.text_format import TextFormat
@@ -61,13 +61,17 @@ class FixedWidthFormat(TextFormat):
             for index, (start, column) in enumerate(zip(starts, columns, strict=False))
         ]
         misfit = (F.length(line) < total) | (F.length(F.rtrim(line)) > total)
-        lines = spark.read.text(spark_paths(files)).select(
-            "value", F.col("_metadata.file_name").alias(FILE)
-        )
+        lines = with_place(spark.read.text(spark_paths(files)))
+        # Bytes that are no text become the replacement character, as they do in CSV files.
+        lines = lines.withColumn("value", F.make_valid_utf8("value"))
         raw = lines.filter(F.length(F.trim(line)) > 0).select(
-            *fields, F.when(misfit, line).alias(CORRUPT), FILE, line.alias("value")
+            *fields, F.when(misfit, line).alias(CORRUPT), FILE, BLOCK, line.alias("value")
         )
-        return typed_records(raw, place, columns, options, line)
+        return Records(raw, line, place, columns, options)
+
+    def misfit(self, place: VersionPlace, record: str) -> str:
+        wanted = sum(column.width or 0 for column in place.spec.columns)
+        return f"it has {len(record)} characters, expected {wanted}"
 
 
 def _options(place: VersionPlace) -> FixedWidthOptions:

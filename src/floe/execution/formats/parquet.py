@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from floe.execution.formats.contract import Delivery, DeliveryRejectedError, VersionPlace
+from floe.execution.formats.contract import (
+    BadRecords,
+    Delivery,
+    DeliveryRejectedError,
+    VersionPlace,
+)
 from floe.execution.formats.differences import column_difference
 from floe.execution.formats.directories import DirectoryFormat
 from floe.execution.formats.manifests.reading import Reading
@@ -30,8 +35,7 @@ class ParquetFormat(DirectoryFormat):
     def load(
         self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
     ) -> "DataFrame":
-        merge = str(_options(place).merge_schema).lower()
-        frame = spark.read.option("mergeSchema", merge).parquet(*spark_paths(files))
+        frame = self._frame(spark, place, files)
         return _as_declared(frame, place) if place.details.get("delivered") else frame
 
     def verify(
@@ -41,6 +45,21 @@ class ParquetFormat(DirectoryFormat):
         _check_footers(place, [Path(file["path"]) for file in delivery.details["files"]])
         return super().verify(site, spark, place, delivery)
 
+    def bad_records(self, site: Site, spark: "SparkSession", place: VersionPlace) -> BadRecords:
+        """Read every value once: a check that only counts rows would not notice a damaged page."""
+        if not place.details.get("delivered"):
+            return BadRecords()
+        frame = self._frame(spark, place, self.files(site, place))
+        if reason := _first_misfit(frame, place):
+            raise DeliveryRejectedError(place.dataset, reason)
+        return BadRecords()
+
+    def _frame(
+        self, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
+    ) -> "DataFrame":
+        merge = str(_options(place).merge_schema).lower()
+        return spark.read.option("mergeSchema", merge).parquet(*spark_paths(files))
+
     def reading(self, place: VersionPlace) -> Reading:
         return Reading(count_rows=_count_rows)
 
@@ -49,10 +68,31 @@ def _options(place: VersionPlace) -> ParquetOptions:
     return cast("ParquetOptions", place.spec.format_options)
 
 
+def _first_misfit(frame: "DataFrame", place: VersionPlace) -> str:
+    """Name a value that is not of the declared type, if there is one."""
+    from pyspark.sql.connect import functions as F  # noqa: N812
+
+    declared = {column.name.lower(): column.type for column in place.spec.columns}
+    file = F.col("_metadata.file_name")
+    measures = []
+    for index, field in enumerate(frame.schema.fields):
+        value = F.col(f"`{field.name.replace('`', '``')}`")
+        kind = declared.get(field.name.lower())
+        measures.append(F.count(value).alias(f"n{index}"))
+        if kind is None or kind.strip().lower() == field.dataType.simpleString():
+            continue
+        wrong = value.isNotNull() & value.try_cast(kind).isNull()
+        words = F.lit(f"' is not a {kind} (column {field.name})")
+        told = F.concat(file, F.lit(": '"), F.substring(value.cast("string"), 1, 80), words)
+        measures.append(F.max(F.when(wrong, told)).alias(f"m{index}"))
+    (row,) = frame.agg(*measures).collect()
+    return next((text for text in row.asDict().values() if isinstance(text, str)), "")
+
+
 def _check_footers(place: VersionPlace, files: Sequence[Path]) -> None:
     """Refuse what is not Parquet, and files whose columns differ."""
     import pyarrow as pa  # type: ignore[import-untyped]
-    from pyarrow.parquet import read_schema  # type: ignore[import-untyped]
+    from pyarrow.parquet import read_schema
 
     wanted: Sequence[str] = place.spec.column_names
     for path in files:

@@ -5,7 +5,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -98,12 +98,12 @@ def _decompressed(path: Path, raw: IO[bytes], kind: str) -> IO[bytes]:
 
 
 @contextmanager
-def open_lines(path: Path, layout: Layout) -> Iterator[Iterator[str]]:
+def open_lines(path: Path, layout: Layout, errors: str = "strict") -> Iterator[Iterator[str]]:
     """Open a file as lines, each with its own line break."""
     try:
         with open_bytes(path, layout.compression) as raw:
             encoding = "utf-8-sig" if layout.encoding.lower() in PLAIN_ENCODINGS else None
-            yield iter(io.TextIOWrapper(raw, encoding or layout.encoding, newline=""))
+            yield iter(io.TextIOWrapper(raw, encoding or layout.encoding, errors, newline=""))
     except LookupError:
         reason = f"has an encoding that Python does not know: {layout.encoding}"
         raise UnreadableTextError(path, reason) from None
@@ -121,18 +121,39 @@ def open_lines(path: Path, layout: Layout) -> Iterator[Iterator[str]]:
 
 def records(lines: Iterator[str], layout: Layout) -> Iterator[str]:
     """Yield the records of a file: header and trailer too, blank lines and comments not."""
+    return (record for _, record in numbered_records(lines, layout))
+
+
+def numbered_records(lines: Iterator[str], layout: Layout) -> Iterator[tuple[int, str]]:
+    """Yield the records of a file, each with the number of the line that it begins in."""
     parts: list[str] = []
     is_open = False
-    for line in islice(lines, layout.skip_lines, None):
+    start = 0
+    for number, line in islice(enumerate(lines, 1), layout.skip_lines, None):
         if not is_open and layout.is_noise(line):
             continue
+        start = start if parts else number
         parts.append(line)
         is_open ^= layout.toggles(line)
         if not is_open:
-            yield "".join(parts)
+            yield start, "".join(parts)
             parts = []
     if parts:
-        yield "".join(parts)
+        yield start, "".join(parts)
+
+
+def find_records(
+    path: Path, layout: Layout, indexes: Collection[int]
+) -> dict[int, tuple[int, str]]:
+    """Return some rows of a file by their index, each with its line number and its text."""
+    with open_lines(path, layout, errors="replace") as lines:
+        rows = islice(numbered_records(lines, layout), int(layout.header), None)
+        upto = enumerate(islice(rows, max(indexes) + 1))
+        return {
+            index: (number, record.rstrip("\r\n"))
+            for index, (number, record) in upto
+            if index in indexes
+        }
 
 
 def count_records(path: Path, layout: Layout) -> int:

@@ -2,23 +2,26 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote, urlsplit
 
 from floe.execution.formats.contract import BadRecords, DeliveryRejectedError, VersionPlace
 from floe.execution.formats.directories import DirectoryFormat
 from floe.execution.formats.manifests.reading import Reading
 from floe.execution.formats.manifests.writing import version_files
-from floe.execution.formats.records import Records
-from floe.execution.formats.storage import data_files, remove_tree, storage_folder
+from floe.execution.formats.records import NOT_SPLIT, BadRecord, Records
+from floe.execution.formats.storage import data_files, remove_tree, storage_folder, to_spark
 from floe.execution.formats.text import (
     ENDINGS,
     PLAIN_ENCODINGS,
     Layout,
     UnreadableTextError,
     count_records,
+    find_records,
     prepare_copy,
     recode,
 )
@@ -110,10 +113,50 @@ class TextFormat(DirectoryFormat):
     ) -> Records:
         layout = self.layout_of(place)
         try:
-            plain = [self._plain(site, place, path, layout) for path in files]
-            return self.records(site, spark, place, plain)
+            plain = {self._plain(site, place, path, layout): path for path in files}
+            records = self.records(site, spark, place, list(plain))
+            return replace(records, locate=partial(self._locate, place, layout, plain))
         except UnreadableTextError as error:
             raise DeliveryRejectedError(place.dataset, f"{error.reason}.") from error
+
+    def _locate(
+        self,
+        place: VersionPlace,
+        layout: Layout,
+        sources: Mapping[Path, Path],
+        found: Sequence[BadRecord],
+    ) -> list[str | None]:
+        """Say of bad records in which line of which delivered file they begin, and why."""
+        paths = {_spark_name(copy): path for copy, path in sources.items()}
+        wanted: dict[Path, set[int]] = {}
+        for one in found:
+            if path := paths.get(_decoded(one.file)):
+                wanted.setdefault(path, set()).add(one.index)
+        lines = {
+            (path, index): line
+            for path, indexes in wanted.items()
+            for index, line in find_records(path, layout, indexes).items()
+        }
+        return [self._told(place, paths.get(_decoded(one.file)), one, lines) for one in found]
+
+    def _told(
+        self,
+        place: VersionPlace,
+        path: Path | None,
+        bad: BadRecord,
+        lines: Mapping[tuple[Path, int], tuple[int, str]],
+    ) -> str | None:
+        if path is None or (path, bad.index) not in lines:
+            return None
+        folder = Path(str(place.details.get("folder", path.parent)))
+        name = path.relative_to(folder) if path.is_relative_to(folder) else path.name
+        number, record = lines[path, bad.index]
+        reason = self.misfit(place, record) if bad.reason == NOT_SPLIT else bad.reason
+        return f"{name} line {number}: {reason}"
+
+    def misfit(self, place: VersionPlace, record: str) -> str:
+        """Say how the fields of a line differ from those declared."""
+        return NOT_SPLIT
 
     def _plain(self, site: Site, place: VersionPlace, path: Path, layout: Layout) -> Path:
         """Return a file that Spark can read, if need be a copy; it is made once."""
@@ -132,6 +175,15 @@ class TextFormat(DirectoryFormat):
     def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
         copies = remove_tree(self._copies(site, place))
         return copies + super().vacuum(site, spark, place)
+
+
+def _spark_name(path: Path) -> str:
+    return to_spark(path).removeprefix("file://")
+
+
+def _decoded(file: str) -> str:
+    """Return the path of a file that Spark gives as a URL."""
+    return unquote(urlsplit(file).path)
 
 
 def _key(path: Path, layout: Layout) -> str:

@@ -1,7 +1,7 @@
 """Measure a version with all the checks of its dataset, in one statement, and judge it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -14,7 +14,7 @@ from floe.execution.spark.queries import query
 from floe.execution.versions.places import format_of, place_of
 from floe.execution.workspace import Workspace
 from floe.quality import CONTRACT, ColumnLike, Verdict, judge, plan_audit, sample_query
-from floe.spec.checks import AnyCheck, ReferentialCheck, SqlCheck
+from floe.spec.checks import AnyCheck, ReferentialCheck, SqlCheck, UniqueCheck
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,7 +85,21 @@ def audit_version(
         if check.label in failed
     }
     samples = {label: _fetch(spark, text, frames) for label, text in queries.items() if text}
+    keys = {check.label: check.columns for check in checks if isinstance(check, UniqueCheck)}
+    verdicts = [_with_key(one, keys.get(one.label, ()), samples) for one in verdicts]
     return Audited(int(measured[audit.row_count]), verdicts, samples, measures_of(asked))
+
+
+def _with_key(
+    verdict: Verdict, keys: Sequence[str], samples: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Verdict:
+    """Name a key that is there more than once."""
+    row = next(iter(samples.get(verdict.label, ())), None)
+    if not keys or row is None:
+        return verdict
+    values = {name.lower(): value for name, value in row.items()}
+    shown = ", ".join(f"{key} = {values.get(key.lower()) or 'null'}" for key in keys)
+    return replace(verdict, message=f"{verdict.message}, such as {shown}")
 
 
 def broken_contract(problems: Sequence[str]) -> Audited:

@@ -51,8 +51,8 @@ class Confines:
         try:
             target = path.resolve(strict=True)
         except FileNotFoundError:
-            link = self._link(path) or path
-            reason = f"{name}: the link {link.name} leads to {_target(link)}, which does not exist"
+            last = self._link(path) or path
+            reason = f"{name}: the link {last.name} leads to {_target(last)}, which does not exist"
             raise LinkWithoutTargetError(reason) from None
         except (OSError, RuntimeError):
             return f"{name}: its symbolic links lead in a circle"
