@@ -1,5 +1,6 @@
 """CSV files with real Spark: round trips, headers, bad records, and what stands around rows."""
 
+import gzip
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -143,8 +144,8 @@ def test_bad_records_are_dropped_counted_and_sampled(site: Site, spark: "SparkSe
     bad = CSV.bad_records(site, spark, place)
     assert bad.count == 4
     assert bad.samples == (
-        "c.csv: 2026-09-01,seven,1.00 (counterparty_id 'seven' is no bigint)",
-        "c.csv: 2026-09-01,8 (it does not have its fields)",
+        "c.csv line 3: 'seven' is not a bigint (column counterparty_id)",
+        "c.csv line 4: it has 2 fields, expected 3",
     )
 
 
@@ -153,7 +154,7 @@ def test_more_bad_records_than_allowed_reject_the_version(
 ) -> None:
     options = {"bad_records": "drop", "max_bad_records": 3}
     place = delivered(site, BAD, options=options)
-    with pytest.raises(DeliveryRejectedError, match="4 records, more than 3, cannot be read"):
+    with pytest.raises(DeliveryRejectedError, match="4 bad records, more than the 3 allowed"):
         CSV.bad_records(site, spark, place)
     place = delivered(site, BAD, options={**options, "max_bad_records": 4})
     assert CSV.bad_records(site, spark, place).count == 4
@@ -163,12 +164,74 @@ def test_one_bad_record_fails_a_version_that_allows_none(site: Site, spark: "Spa
     from pyspark.errors import PySparkException
 
     place = delivered(site, BAD)
-    with pytest.raises(DeliveryRejectedError, match=r"4 records cannot be read.*seven"):
+    with pytest.raises(DeliveryRejectedError, match=r"line 3: 'seven'.* and 1 more bad record"):
         CSV.bad_records(site, spark, place)
     with pytest.raises(PySparkException, match=r"credit\.positions' cannot be read: c\.csv"):
         CSV.read(site, spark, place).select("amount").collect()
     good = delivered(site, BAD.splitlines()[0] + "\n2026-09-01,7,1.00\n")
     assert CSV.bad_records(site, spark, good) == BadRecords()
+
+
+HEADER = "as_of,counterparty_id,amount\n"
+GOOD = "2026-09-01,7,1.00\n"
+WRONG = "2026-09-01,8,abc\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options", "told"),
+    [
+        (HEADER + GOOD * 15 + WRONG, "c.csv", {}, "c.csv line 17"),
+        ("\n\n" + HEADER + "\n" + GOOD + "\n" + WRONG, "c.csv", {}, "c.csv line 7"),
+        ("# by hand\n" + HEADER + "# more\n" + WRONG, "c.csv", {"comment": "#"}, "c.csv line 4"),
+        ("a\nb\n" + HEADER + GOOD + WRONG, "c.csv", {"skip_lines": 2}, "c.csv line 5"),
+        (GOOD + WRONG, "c.csv", {"header": False}, "c.csv line 2"),
+        (gzip.compress((HEADER + WRONG).encode()), "c.csv.gz", {}, "c.csv.gz line 2"),
+        ((HEADER + WRONG).encode("utf-16"), "c.csv", {"encoding": "utf-16"}, "c.csv line 2"),
+        (HEADER + WRONG, "a b%20ü.csv", {}, "a b%20ü.csv line 2"),
+        (HEADER + WRONG, "sub.csv/c.csv", {}, "sub.csv/c.csv line 2"),
+    ],
+)
+def test_a_bad_record_is_named_by_file_and_line(
+    site: Site,
+    spark: "SparkSession",
+    text: str | bytes,
+    name: str,
+    options: dict[str, Any],
+    told: str,
+) -> None:
+    delivered(site, HEADER * options.get("header", True) + GOOD, "good.csv.d/a.csv")
+    if not {"skip_lines", "encoding"} & options.keys():
+        delivered(site, HEADER * options.get("header", True) + GOOD, "b.csv")
+    else:
+        (site.root / "landing/2026-09-01/good.csv.d/a.csv").unlink()
+    place = delivered(site, text, name, options=options)
+    with pytest.raises(DeliveryRejectedError) as caught:
+        CSV.bad_records(site, spark, place)
+    assert caught.value.reason == f"{told}: 'abc' is not a decimal(18,2) (column amount)"
+
+
+def test_a_line_is_found_in_a_file_that_spark_reads_in_parts(
+    site: Site, spark: "SparkSession"
+) -> None:
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "4000")
+    spark.conf.set("spark.sql.files.openCostInBytes", "0")
+    text = HEADER + GOOD * 3000 + WRONG + GOOD * 500 + WRONG
+    delivered(site, HEADER + GOOD * 900, "b.csv")
+    place = delivered(site, text, options={"bad_records": "drop"})
+    told = "'abc' is not a decimal(18,2) (column amount)"
+    assert CSV.bad_records(site, spark, place).samples == (
+        f"c.csv line 3002: {told}",
+        f"c.csv line 3503: {told}",
+    )
+
+
+def test_text_that_is_not_utf8_is_never_replaced_in_silence(
+    site: Site, spark: "SparkSession"
+) -> None:
+    schema = [{"name": "id", "type": "bigint"}, {"name": "city", "type": "string"}]
+    place = delivered(site, "id,city\n1,Bern\n2,Zürich\n".encode("latin-1"), schema=schema)
+    with pytest.raises(DeliveryRejectedError, match=r"c\.csv line 3: .* is not valid UTF-8"):
+        CSV.bad_records(site, spark, place)
 
 
 def test_every_option_is_heard(site: Site, spark: "SparkSession") -> None:

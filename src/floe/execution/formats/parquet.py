@@ -92,7 +92,7 @@ def _first_misfit(frame: "DataFrame", place: VersionPlace) -> str:
 def _check_footers(place: VersionPlace, files: Sequence[Path]) -> None:
     """Refuse what is not Parquet, and files whose columns differ."""
     import pyarrow as pa  # type: ignore[import-untyped]
-    from pyarrow.parquet import read_schema
+    from pyarrow.parquet import read_schema  # type: ignore[import-untyped]
 
     wanted: Sequence[str] = place.spec.column_names
     for path in files:
@@ -110,7 +110,7 @@ def _check_footers(place: VersionPlace, files: Sequence[Path]) -> None:
 
 
 def _count_rows(path: Path) -> int:
-    from pyarrow.parquet import read_metadata  # type: ignore[import-untyped]
+    from pyarrow.parquet import read_metadata
 
     return int(read_metadata(path).num_rows)
 

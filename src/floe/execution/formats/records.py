@@ -63,8 +63,9 @@ class Records:
         if self.options.bad_records == "drop":
             kept = frame.filter(reason.isNull())
         else:
-            told = F.concat(F.lit(f"A record of '{self.place.dataset}' cannot be read: "), reason)
-            failure = F.raise_error(told)
+            told = F.lit(f"A record of '{self.place.dataset}' cannot be read: ")
+            file = F.substring_index(F.col(FILE), "/", -1)
+            failure = F.raise_error(F.concat(told, file, F.lit(": "), reason))
             # A filter, because a column that nobody asks for is never computed.
             kept = frame.filter(F.when(reason.isNotNull(), failure).otherwise(F.lit(True)))
         return kept.drop(REASON, LINE, FILE, BLOCK)

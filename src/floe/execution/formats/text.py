@@ -108,7 +108,7 @@ def open_lines(path: Path, layout: Layout, errors: str = "strict") -> Iterator[I
         reason = f"has an encoding that Python does not know: {layout.encoding}"
         raise UnreadableTextError(path, reason) from None
     except UnicodeDecodeError as error:
-        reason = f"is not {layout.encoding}: {error.reason} at byte {error.start} of a block"
+        reason = f"is not {layout.encoding}: {error.reason}{_damaged_line(path, layout)}"
         raise UnreadableTextError(path, reason) from error
     except UnicodeError as error:
         raise UnreadableTextError(path, f"is not {layout.encoding}: {error}") from error
@@ -117,6 +117,19 @@ def open_lines(path: Path, layout: Layout, errors: str = "strict") -> Iterator[I
         if getattr(error, "errno", None) is not None:
             raise
         raise UnreadableTextError(path, f"cannot be read: {error}") from error
+
+
+def _damaged_line(path: Path, layout: Layout) -> str:
+    """Say which line of a file is not UTF-8. In other encodings a line break has other bytes."""
+    if layout.encoding.lower() not in PLAIN_ENCODINGS:
+        return ""
+    with open_bytes(path, layout.compression) as raw:
+        for number, line in enumerate(raw, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return f" in line {number}"
+    return ""
 
 
 def records(lines: Iterator[str], layout: Layout) -> Iterator[str]:
@@ -165,7 +178,8 @@ def count_records(path: Path, layout: Layout) -> int:
 
 def first_record(path: Path, layout: Layout) -> str | None:
     """Return the first record of a file, without its line break."""
-    with open_lines(path, layout) as lines:
+    # Whether the rest of the file is text is looked at with the rest.
+    with open_lines(path, layout, errors="replace") as lines:
         first = next(records(lines, layout), None)
     return None if first is None else first.rstrip("\r\n")
 

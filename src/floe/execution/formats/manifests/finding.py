@@ -35,7 +35,17 @@ class DeliveredFile:
     name: str
     size: int
     mtime_ns: int
+    ctime_ns: int
+    """When it changed last by the file system's own clock: a writer cannot set it back."""
     sha256: str
+
+
+def _look(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _known_look(file: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    return file.get("size"), file.get("mtime_ns"), file.get("ctime_ns")
 
 
 def find_delivery(site: Site, place: VersionPlace) -> Delivery | None:
@@ -97,14 +107,13 @@ def literal_folder(pattern: Path) -> Path:
 def _describe(
     place: VersionPlace, path: Path, name: str, known: Mapping[str, Mapping[str, Any]]
 ) -> DeliveredFile:
-    before = path.stat()
+    before = _look(path.stat())
     file = known.get(name, {})
-    same = (file.get("size"), file.get("mtime_ns")) == (before.st_size, before.st_mtime_ns)
+    same = _known_look(file) == before
     sha256 = str(file["sha256"]) if same and "sha256" in file else file_checksum(path)
-    after = path.stat()
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+    if _look(path.stat()) != before:
         raise DeliveryIncompleteError(place.dataset, f"{name} is being written right now.")
-    return DeliveredFile(name, after.st_size, after.st_mtime_ns, sha256)
+    return DeliveredFile(name, *before, sha256)
 
 
 def fingerprint_of(
@@ -169,7 +178,7 @@ def _unchanged(place: VersionPlace, path: Path, file: Mapping[str, Any]) -> Path
         reason = f"{path} was removed after it was delivered."
         raise VersionUnreadableError(place.dataset, place.tag, reason)
     found = path.stat()
-    same_look = (found.st_size, found.st_mtime_ns) == (file["size"], file["mtime_ns"])
+    same_look = _look(found) == _known_look(file)
     if not same_look and (found.st_size != file["size"] or file_checksum(path) != file["sha256"]):
         reason = f"{path} was changed after it was delivered."
         raise VersionUnreadableError(place.dataset, place.tag, reason)
