@@ -5,12 +5,16 @@ import hashlib
 import json
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from floe.errors import FloeError
+from floe.execution.cancelling import CancelledError
 from floe.execution.formats.contract import (
     Delivery,
     DeliveryIncompleteError,
@@ -20,14 +24,23 @@ from floe.execution.formats.contract import (
 )
 from floe.execution.formats.csv import CsvFormat
 from floe.execution.formats.fixed_width import FixedWidthFormat
+from floe.execution.formats.foreign import foreign_read
 from floe.execution.formats.manifests.finding import unchanged_files
 from floe.execution.site import Site
-from tests.execution.formats.places import make_place, put
+from floe.execution.spark.errors import SparkUnavailableError
+from tests.execution.formats.places import make_place, make_site, put
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 CSV = CsvFormat()
+
+
+class SettingMissingError(FloeError):
+    def __init__(self) -> None:
+        super().__init__("No password is set for the connection 'ref'.")
+
+
 TEXT = "as_of,rate\n2026-09-01,1.5\n2026-09-01,2.5\n"
 JSON = {"kind": "json", "checksum": "sha256"}
 NO_SPARK = cast("SparkSession", None)
@@ -172,6 +185,14 @@ def test_manifests_are_read_in_the_spellings_of_others(site: Site, content: Any)
         ({"files": [{"name": "fx.csv", "rows": 2}]}, "the manifest gives no sha256 for fx.csv"),
         ({"files": [entry(rows=None)]}, "the manifest gives no row counts"),
         ({"rows": 2, "checksum": "ab"}, "the manifest lists no files"),
+        ({"files": [entry(), entry()]}, "it lists fx.csv twice"),
+        ({"files": [entry(), entry("../fx.csv")]}, "../fx.csv, which is outside the folder"),
+        ({"files": [entry("/etc/passwd")]}, "/etc/passwd, which is outside the folder"),
+        ('{"files": {"fx.csv": 2, "fx.csv": 3}}', "it has 'fx.csv' more than once"),
+        ({"files": [entry(rows=-2)]}, "'-2' is not a number of rows"),
+        ({"files": [entry(rows=2.0)]}, "'2.0' is not a number of rows"),
+        ({"files": [entry(rows=True)]}, "'True' is not a number of rows"),
+        ({"files": [entry(rows="1_000")]}, "'1_000' is not a number of rows"),
         ({"files": [entry()], "rows": 9}, "all files together: the manifest says rows 9, found 2"),
         ({"files": [entry(rows="many")]}, "manifest.json cannot be read: 'many' is not a number"),
         ({"files": [{"rows": 2}]}, "names no file"),
@@ -316,3 +337,75 @@ def test_a_control_file_says_rows_and_checksum(site: Site) -> None:
     put(control, f"rows=two\nmd5={digest}\n")
     with pytest.raises(DeliveryRejectedError, match="'two' is not a number of rows"):
         verify(site, feed(manifest=CONTROL))
+
+
+def as_nobody(act: Callable[[], str]) -> str:
+    """Do something as a user without any rights, in a process of its own; root may read all."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+            answer = act()
+        except BaseException as error:  # noqa: BLE001 - the parent asserts on it
+            answer = f"{type(error).__name__}: {error}"
+        os.write(theirs, answer.encode())
+        os._exit(0)
+    os.close(theirs)
+    os.waitpid(child, 0)
+    with os.fdopen(ours) as answer_of_child:
+        return answer_of_child.read()
+
+
+@pytest.mark.parametrize("shut", ["fx.csv", "."])
+def test_what_floe_may_not_read_is_missing_until_it_may(shut: str) -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        site = make_site(Path(folder))
+        path = land(site)
+        (path.parent / shut).chmod(0)
+
+        def look() -> str:
+            with foreign_read(site, "market.fx"):
+                return str(CSV.find(site, feed()))
+
+        said = as_nobody(look)
+        (path.parent / shut).chmod(0o700)
+    assert said.startswith("DeliveryIncompleteError"), said
+    assert "cannot be read: permission denied; give the user '" in said
+
+
+def test_a_loop_of_links_is_not_walked_for_ever(site: Site) -> None:
+    path = land(site)
+    for name in ("one", "two"):
+        (path.parent / name).symlink_to(".")
+    place = make_place("market.fx", format="csv", location="landing/**/*.csv")
+    assert [file["name"] for file in find(site, place).details["files"]] == ["fx/2026-09-01/fx.csv"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "told"),
+    [
+        (ValueError("bad\nthing"), DeliveryRejectedError, "it cannot be read: ValueError: bad"),
+        (RecursionError(), DeliveryRejectedError, "RecursionError"),
+        (OSError(5, "Input/output error", "/x/fx.csv"), DeliveryIncompleteError, "fx.csv cannot"),
+        (EOFError("cut"), DeliveryRejectedError, "EOFError: cut"),
+        (SettingMissingError(), DeliveryIncompleteError, "No password"),
+    ],
+)
+def test_whatever_is_raised_while_a_delivery_is_read_becomes_a_reason(
+    site: Site, error: Exception, kind: type[Exception], told: str
+) -> None:
+    with pytest.raises(kind) as caught, foreign_read(site, "market.fx"):
+        raise error
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [CancelledError("stop"), SparkUnavailableError("gone")])
+def test_what_is_not_the_fault_of_a_delivery_passes_through(site: Site, error: Exception) -> None:
+    with pytest.raises(type(error)), foreign_read(site, "market.fx"):
+        raise error

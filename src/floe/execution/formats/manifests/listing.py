@@ -52,9 +52,10 @@ class Confines:
             target = path.resolve(strict=True)
         except FileNotFoundError:
             last = self._link(path) or path
-            reason = f"{name}: the link {last.name} leads to {_target(last)}, which does not exist"
-            raise LinkWithoutTargetError(reason) from None
-        except (OSError, RuntimeError):
+            shown = f"the symbolic link {last.name} leads to {_target(last)}"
+            raise LinkWithoutTargetError(f"{shown}, which does not exist") from None
+        except RuntimeError:
+            # So Python calls a loop.
             return f"{name}: its symbolic links lead in a circle"
         if not target.is_relative_to(self.root.resolve()):
             where = "leads out of the storage root"
@@ -65,9 +66,8 @@ class Confines:
         link = self._link(path)
         if link is None:
             return f"{name} {where}"
-        return (
-            f"{name}: the symbolic link {link.relative_to(self.root)} {where}, to {_target(link)}"
-        )
+        owner = "" if link == path else f"{name}: "
+        return f"{owner}the symbolic link {link.relative_to(self.root)} {where}, to {_target(link)}"
 
     def _link(self, path: Path) -> Path | None:
         """Return the last link on the way to a path."""
