@@ -9,7 +9,7 @@ SETUP := $(PYTHON) tools/setup.py
 WORKERS ?= 3
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup ready demo demo-once demo-night test check coverage bench soak clean lock format
+.PHONY: help setup ready demo demo-once demo-night test check coverage bench soak busy house clean lock format
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ bench: ready ## measure speed against its targets; exits 1 on a miss
 
 soak: ready ## the long repetitions; writes docs/soak.md
 	@$(BIN)/python -m tools.soak
+
+busy: ready ## the tests that start servers, three times beside two busy loops
+	@$(BIN)/python -m tools.busy
+
+house: ready ## measure how easy the source is to find one's way in
+	@$(BIN)/python -m tools.house $(SINCE)
 
 format: ready ## rewrite the code in the house's format
 	@$(BIN)/ruff check --fix-only --quiet

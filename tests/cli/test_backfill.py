@@ -34,11 +34,16 @@ ASSETS = """
 
     HERE = Path(__file__).parent
 
+    def is_held():
+        held, calls = HERE / "held", (HERE / "calls").read_text().splitlines()
+        return held.exists() and len(calls) >= int(held.read_text())
+
     def make(name, key):
         with (HERE / "calls").open("a") as file:
             file.write(f"{name} {key}\\n")
-        if (HERE / "slow").exists():
-            time.sleep(0.2)
+        # Stop here, however slow the machine is, until the test has done its part.
+        while is_held():
+            time.sleep(0.05)
         if (HERE / "broken").exists() and (HERE / "broken").read_text() == f"{name} {key}":
             raise ValueError("the disk is full")
 
@@ -306,7 +311,7 @@ def wait_for(folder: Path, count: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: signal.Signals) -> None:
     make_night(tmp_path)
-    (tmp_path / "slow").touch()
+    (tmp_path / "held").write_text("14")
     with started(tmp_path) as process:
         wait_for(tmp_path, 14)
         process.send_signal(number)
@@ -314,7 +319,7 @@ def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: sign
     assert process.returncode == 130, said
     assert "Go on with: floe backfill spring --resume" in said
     assert [run.status.value for run in runs(tmp_path)] == ["CANCELED"]
-    (tmp_path / "slow").unlink()
+    (tmp_path / "held").unlink()
     assert backfill(tmp_path, "--resume")[0] == 0
     assert made(tmp_path) == once(days(12))
 
@@ -322,14 +327,14 @@ def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: sign
 @pytest.mark.slow
 def test_who_is_killed_in_the_middle_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     make_night(tmp_path)
-    (tmp_path / "slow").touch()
+    (tmp_path / "held").write_text("15")
     with started(tmp_path) as process:
         wait_for(tmp_path, 15)
         process.kill()
         process.communicate()
     before = made(tmp_path)
     assert 10 < before.total() < 20
-    (tmp_path / "slow").unlink()
+    (tmp_path / "held").unlink()
     assert backfill(tmp_path, "--resume")[0] == 0
     assert [run.status.value for run in runs(tmp_path)] == ["FAILURE", "SUCCESS", "SUCCESS"]
     assert made(tmp_path) == once(days(12))
@@ -338,7 +343,7 @@ def test_who_is_killed_in_the_middle_loses_nothing_and_doubles_nothing(tmp_path:
 @pytest.mark.slow
 def test_another_command_can_look_at_it_and_cancel_it_but_not_make_it_too(tmp_path: Path) -> None:
     make_night(tmp_path)
-    (tmp_path / "slow").touch()
+    (tmp_path / "held").write_text("12")
     with started(tmp_path) as process:
         wait_for(tmp_path, 12)
         code, said = backfill(tmp_path)
