@@ -45,7 +45,7 @@ def tokens(catalog: Catalog) -> dict[str, str]:
 def anonymous(catalog: Catalog) -> Iterator[TestClient]:
     """A client without a token."""
     app = create_app(catalog, retention=FOREVER)
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with TestClient(app, "http://127.0.0.1", raise_server_exceptions=False) as client:
         yield client
 
 

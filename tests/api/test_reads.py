@@ -55,7 +55,9 @@ def told(catalog: Catalog) -> Iterator[TestClient]:
     with catalog.writing() as session:
         token = create_token(session, "admin", PLATFORM_ADMIN, actor="test").text
     headers = {"Authorization": f"Bearer {token}"}
-    with TestClient(create_app(catalog, retention=FOREVER), headers=headers) as client:
+    with TestClient(
+        create_app(catalog, retention=FOREVER), "http://127.0.0.1", headers=headers
+    ) as client:
         tell(client, *DAYS)
         yield client
 

@@ -42,7 +42,7 @@ def address(catalog: Catalog) -> Iterator[tuple[str, dict[str, str]]]:
     with catalog.writing() as session:
         token = create_token(session, "admin", PLATFORM_ADMIN, actor="test").text
     headers = {"Authorization": f"Bearer {token}"}
-    with TestClient(create_app(catalog), headers=headers) as client:
+    with TestClient(create_app(catalog), "http://127.0.0.1", headers=headers) as client:
         tell(client)
     with served(create_app(catalog)) as url:
         yield url, headers

@@ -73,7 +73,7 @@ def run_demo(floe: Floe, stays: bool) -> int:
 def run_day(floe: Floe, stand: Stand) -> None:
     """Run the job through Dagster, and show what the catalog knows of it."""
     console.print(f"\nRunning the job '{JOB}' for {DAY}: bronze, silver, gold.")
-    dagster = Dagster(stand.dagster, LOCATION)
+    dagster = Dagster(stand.dagster, stand.secret, LOCATION)
     run_id = dagster.launch(JOB, DAY)
     failures = dagster.follow(run_id, console)
     wait_for_observer(floe, run_id)

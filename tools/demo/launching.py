@@ -47,8 +47,8 @@ class DagsterRefusedError(FloeError):
 class Dagster:
     """The Dagster that `floe up` has brought up."""
 
-    def __init__(self, url: str, location: str) -> None:
-        self._url, self._location = url, location
+    def __init__(self, url: str, secret: str, location: str) -> None:
+        self._url, self._secret, self._location = url, secret, location
 
     def launch(self, job: str, day: str) -> str:
         """Start a job for a day; return the id of its run."""
@@ -102,7 +102,10 @@ class Dagster:
 
     def _ask(self, query: str, variables: Mapping[str, Any]) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {self._secret}",
+        }
         request = urllib.request.Request(f"{self._url}/graphql", body, headers)
         try:
             with _opener.open(request, timeout=SECONDS) as answer:

@@ -5,12 +5,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from floe.cli.output import console
 from floe.cli.service_views import shown_live
 from floe.errors import FloeError
+from floe.orchestration.home import read_web_secret
 from floe.services.state import Up, read_up
 from floe.settings import ProjectPaths
 from tools.demo.signals import uninterrupted
@@ -40,6 +41,8 @@ class Stand:
 
     dagster: str
     api: str
+    secret: str = field(repr=False)
+    """By which the folder's owner reaches Dagster."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,8 @@ class Floe:
             # Dagster's pages come up though the project does not load, and say so.
             if one.state == "failed" or (one.name == "web" and one.said):
                 raise NotUpError(f"{one.name}: {one.said}", one.log)
-        return Stand(dagster=there["web"].address or "", api=there["api"].address or "")
+        secret = read_web_secret(self.root / ".floe" / "dagster")
+        return Stand(there["web"].address or "", there["api"].address or "", secret)
 
     def _stop(self, process: "subprocess.Popen[bytes]") -> None:
         """Stop everything that was started, though nobody may listen any more."""

@@ -52,6 +52,7 @@ SEND = Rule(frozenset({PLATFORM_ADMIN, INGEST}), scope=SCOPE_INGEST)
 ASK = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD, DATA_OWNER}))
 DECIDE = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD}))
 CARE = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD}), own=frozenset({DATA_OWNER}))
+ADMINISTER = Rule(frozenset({PLATFORM_ADMIN}))
 INSPECT = Rule(frozenset({PLATFORM_ADMIN, DATA_STEWARD}), scope=SCOPE_READ)
 
 PERMISSIONS: Mapping[str, Rule] = {
@@ -59,6 +60,11 @@ PERMISSIONS: Mapping[str, Rule] = {
     "get_health": PUBLIC,
     "get_readiness": PUBLIC,
     "get_openapi": PUBLIC,
+    "get_login": PUBLIC,
+    "open_session": PUBLIC,
+    "close_session": SEE_SELF,
+    "list_sessions": ADMINISTER,
+    "revoke_session": ADMINISTER,
     "get_me": SEE_SELF,
     "get_metrics": READ,
     "send_event": SEND,
@@ -114,11 +120,16 @@ class Owned(Protocol):
     owner_email: str | None
 
 
+def allows(rule: Rule, identity: Identity) -> bool:
+    """Tell whether a rule lets the caller do this at all, be it only with what is its own."""
+    in_scope = bool(identity.scopes & {SCOPE_ALL, rule.scope}) or rule.scope == ANY_SCOPE
+    return in_scope and bool(identity.roles & (rule.everywhere | rule.own))
+
+
 def check_permission(identity: Identity, action: str) -> None:
     """Raise an error unless the caller may do this at all, be it only with what is its own."""
     rule = PERMISSIONS[action]
-    in_scope = bool(identity.scopes & {SCOPE_ALL, rule.scope}) or rule.scope == ANY_SCOPE
-    if not in_scope or not identity.roles & (rule.everywhere | rule.own):
+    if not allows(rule, identity):
         raise _forbidden(identity, action, rule)
 
 

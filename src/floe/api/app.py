@@ -15,7 +15,8 @@ from floe.api.documents import write_document
 from floe.api.doors import Door, ProcessDoor, ThreadDoor
 from floe.api.doorway import Doorway
 from floe.api.envelope import Envelope, packing
-from floe.api.gate import OpenGate, TokenGate
+from floe.api.gate import ONLY_LOCAL, OpenGate, TokenGate
+from floe.api.hosts import Hosts
 from floe.api.metrics import Metrics
 from floe.api.problems import HANDLERS
 from floe.api.routes import ROUTERS
@@ -38,12 +39,15 @@ def create_app(
     catalog: Catalog,
     *,
     login: bool = True,
+    hosts: Hosts = ONLY_LOCAL,
     lake: str = LAKE,
     retention: timedelta = RETENTION,
     dates: DateRules = DEFAULT_RULES,
     writer: Writer | None = None,
 ) -> FastAPI:
     """Make the API of a catalog. Without login everybody on this machine may do everything.
+
+    Besides localhost and IP addresses, the API answers only to the names in `hosts`.
 
     Datasets that old jobs name without a namespace are of the lake. Events that are older than
     they are kept fill history and trigger nothing. Without a writer a thread writes events.
@@ -57,7 +61,9 @@ def create_app(
             door = ThreadDoor(catalog, dates)
         else:
             door = await ProcessDoor(writer, catalog, dates).open()
-        services = _make_services(catalog, door, login=login, lake=lake, retention=retention)
+        services = _make_services(
+            catalog, door, login=login, hosts=hosts, lake=lake, retention=retention
+        )
         app.state.services = services
         try:
             yield
@@ -77,17 +83,24 @@ def describe_api() -> dict[str, Any]:
 
 
 def _make_services(
-    catalog: Catalog, door: Door, *, login: bool, lake: str, retention: timedelta
+    catalog: Catalog,
+    door: Door,
+    *,
+    login: bool,
+    hosts: Hosts,
+    lake: str,
+    retention: timedelta,
 ) -> Services:
     sessions = Sessions(catalog)
     return Services(
         sessions=sessions,
         door=door,
-        gate=TokenGate(sessions) if login else OpenGate(),
+        gate=TokenGate(sessions, hosts=hosts) if login else OpenGate(),
         metrics=Metrics(),
         watch=ChangeWatch(sessions),
         budget=Budget(),
         threads=ThreadPoolExecutor(READERS, thread_name_prefix="reader"),
+        hosts=hosts,
         lake=lake,
         retention=retention,
     )

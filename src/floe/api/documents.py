@@ -21,8 +21,8 @@ from floe.api.schemas.examples import EXAMPLES
 REF = "#/components/schemas/{name}"
 PROBLEM_REF = "#/components/responses/{name}"
 # What can happen to any request that needs a token, besides what its route says.
-ALWAYS = (401, 403, 422, 429, 500, 503)
-PROBLEMS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)
+ALWAYS = (401, 403, 421, 422, 429, 500, 503)
+PROBLEMS = (400, 401, 403, 404, 409, 413, 415, 421, 422, 429, 500, 503)
 TITLE = "floe"
 ABOUT = (
     "Datasets, their versions, the processes and runs that write and read them, and the events "

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from floe.api.access import check_permission
 from floe.api.bodies import JSON
 from floe.api.envelope import HEADERS, packing
-from floe.api.errors import ForbiddenError
+from floe.api.errors import ForbiddenError, UnknownHostError
 from floe.api.problems import HUNG_UP, answer_error
 from floe.api.routes.ingest import LARGE_BYTES, take_event
 from floe.api.services import Services
@@ -44,11 +44,19 @@ class Doorway:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        operation = OPERATIONS.get(scope["path"]) if scope["type"] == "http" else None
-        if operation is None:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         services: Services = scope["app"].state.services
+        try:
+            services.hosts.check_host(scope)
+        except UnknownHostError as error:
+            await _refuse(error, scope, receive, send)
+            return
+        operation = OPERATIONS.get(scope["path"])
+        if operation is None:
+            await self._app(scope, receive, send)
+            return
         plain = find_plain(scope, operation, services)
         if plain is None:
             await self._app(scope, receive, send)
@@ -78,6 +86,12 @@ def find_plain(scope: Scope, operation: str, services: Services) -> Plain | None
     except ForbiddenError:
         pass
     return None
+
+
+async def _refuse(error: FloeError, scope: Scope, receive: Receive, send: Send) -> None:
+    response = answer_error(error)
+    response.raw_headers.extend(HEADERS)
+    await response(scope, receive, send)
 
 
 async def _answer(

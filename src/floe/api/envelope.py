@@ -42,7 +42,10 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *HEADERS]
+                # A page that needs scripts brings a stricter answer of its own.
+                given = {name for name, _ in message["headers"]}
+                added = [header for header in HEADERS if header[0] not in given]
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         # No store keeps it in text, so nothing that is asked for can have it.

@@ -64,6 +64,61 @@ class UnauthorizedError(FloeError):
         )
 
 
+class SessionOverError(UnauthorizedError):
+    """The cookie of a browser is no longer valid."""
+
+    def __init__(self) -> None:
+        FloeError.__init__(
+            self,
+            "Your session has ended or was revoked. Log in again: get a link with "
+            "'floe session link', or use a token.",
+        )
+
+
+class LoginRefusedError(FloeError):
+    """A login link or token was not accepted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This login link is unknown, expired or already used. "
+            "Get a new one with: floe session link"
+        )
+
+
+class NoSessionError(FloeError):
+    """There is no session to log out of."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This request has no session, so there is nothing to log out of. "
+            "To end a token, run: floe token revoke ID"
+        )
+
+
+class CrossOriginError(FloeError):
+    """A page of another site used the session of a browser."""
+
+    def __init__(self, origin: str | None) -> None:
+        sender = "The request does not say which page sent it" if origin is None else origin
+        refused = "" if origin is None else " is not a page of this server"
+        super().__init__(
+            f"{sender}{refused}. With a session, only this server's own pages may do this; "
+            "programs send 'Authorization: Bearer TOKEN' instead."
+        )
+
+
+class UnknownHostError(FloeError):
+    """A request names a server that this one is not."""
+
+    def __init__(self, host: str) -> None:
+        named = f"'{host[:200]}'" if host else "no host, or an invalid one"
+        super().__init__(
+            f"The request is for {named}, which is not a name of this server. "
+            "Use localhost or an IP address, or set the public address as `url` in platform.yaml "
+            "(under `api`, or `orchestrator` for Dagster)."
+        )
+
+
 class ForbiddenError(FloeError):
     """The one who is asking may not do this."""
 

@@ -1,7 +1,7 @@
-"""The gate: from the token that a request carries to who is asking.
+"""The gate: from the token or the session of a request to who is asking.
 
-A token that was found good is believed for a few seconds, so that a busy job host costs no query
-and a revoked token dies soon all the same.
+A token or session that was found valid is believed for a few seconds, so that a busy job host
+costs no query and a revoked token is refused soon all the same.
 """
 
 import asyncio
@@ -15,13 +15,31 @@ from ipaddress import ip_address
 from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 from floe import clock
-from floe.api.errors import AddressBlockedError, ForeignSiteError, UnauthorizedError
+from floe.api.errors import (
+    AddressBlockedError,
+    ForeignSiteError,
+    LoginRefusedError,
+    NoSessionError,
+    SessionOverError,
+    UnauthorizedError,
+)
+from floe.api.hosts import SAFE_METHODS, Hosts
+from floe.catalog.logins import (
+    KnownSession,
+    NewSession,
+    find_session,
+    open_by_link,
+    open_by_token,
+    revoke_session,
+    touch_session,
+)
 from floe.catalog.principals import (
     PLATFORM_ADMIN,
     Identity,
+    KnownToken,
     find_token,
     hash_token,
     touch_token,
@@ -35,23 +53,38 @@ MOST_FAILURES = 10
 FAILURE_SECONDS = 60.0
 MOST_ADDRESSES = 10_000
 
+# Set before the hash of a session's secret, so that no token can pass for a session.
+SESSION_MARK = "session:"
+ONLY_LOCAL = Hosts()
+
 LOCAL = Identity("local", frozenset({PLATFORM_ADMIN}))
 
 
 class Gate(Protocol):
     """Says who is asking."""
 
-    async def identify(self, request: Request) -> Identity:
+    async def identify(self, request: HTTPConnection) -> Identity:
         """Return who sent a request, or raise an error that says what is missing."""
 
     def recognise(self, authorization: str) -> Identity | None:
         """Return who is asking where that is known without a second look."""
 
+    async def open_session(
+        self, request: HTTPConnection, *, link: str | None = None, token: str | None = None
+    ) -> NewSession:
+        """Exchange a login link or a token for a session."""
+
+    async def close_session(self, request: HTTPConnection) -> None:
+        """End the session that a request came with."""
+
+    def cookie_name(self) -> str:
+        """Return the name of the cookie that holds the secret of a session."""
+
 
 class OpenGate:
     """Everybody on this machine is its administrator. Never for an address that others reach."""
 
-    async def identify(self, request: Request) -> Identity:
+    async def identify(self, request: HTTPConnection) -> Identity:
         # A page from elsewhere could make the browser ask: by another name for this machine, or
         # as itself.
         origin = request.headers.get("origin")
@@ -64,30 +97,93 @@ class OpenGate:
         """Nobody: where a request comes from has to be looked at each time."""
         return None
 
+    async def open_session(
+        self, request: HTTPConnection, *, link: str | None = None, token: str | None = None
+    ) -> NewSession:
+        """There is none to open: nobody has to log in."""
+        raise NoSessionError
+
+    async def close_session(self, request: HTTPConnection) -> None:
+        """There is none to close: nobody has to log in."""
+        raise NoSessionError
+
+    def cookie_name(self) -> str:
+        return ""
+
 
 class TokenGate:
-    """Everybody needs a token."""
+    """Everybody needs a token, or a session that was opened with one or with a login link."""
 
-    def __init__(self, sessions: Sessions, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        monotonic: Callable[[], float] = time.monotonic,
+        hosts: Hosts = ONLY_LOCAL,
+    ) -> None:
         self._sessions = sessions
         self._monotonic = monotonic
+        self._hosts = hosts
+        self._cookie = f"floe_session_{sessions.catalog.fingerprint}"
         self._believed: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
         self._asked: dict[str, asyncio.Future[Identity | None]] = {}
         self._failures = Failures(monotonic)
 
-    async def identify(self, request: Request) -> Identity:
+    def cookie_name(self) -> str:
+        # Browsers send cookies to every port of a host: two projects must not share a name.
+        return self._cookie
+
+    async def identify(self, request: HTTPConnection) -> Identity:
         token = _bearer_token(request.headers.get("authorization", ""))
-        if token is None:
+        if token is not None:
+            token_hash = hash_token(token)
+            known = self._believe(token_hash)
+            return known or await self._look_up(token_hash, _address(request))
+        secret = request.cookies.get(self._cookie)
+        if not secret:
             raise UnauthorizedError(token_given=False)
-        token_hash = hash_token(token)
-        known = self._believe(token_hash)
-        if known is not None:
-            return known
-        return await self._look_up(token_hash, request.client.host if request.client else "")
+        if request.scope.get("method") not in SAFE_METHODS:
+            # Also WebSockets, which have no method and which any page may open.
+            self._hosts.check_same_origin(request)
+        return await self._identify_session(SESSION_MARK + hash_token(secret))
 
     def recognise(self, authorization: str) -> Identity | None:
         token = _bearer_token(authorization)
         return None if token is None else self._believe(hash_token(token))
+
+    async def open_session(
+        self, request: HTTPConnection, *, link: str | None = None, token: str | None = None
+    ) -> NewSession:
+        if "origin" in request.headers:
+            self._hosts.check_same_origin(request)
+        address = _address(request)
+        self._failures.check(address)
+        identity = None if token is None else await self._look_up(hash_token(token), address)
+        browser = request.headers.get("user-agent")
+        opened = await run_in_threadpool(self._open, link or "", identity, browser)
+        if opened is None:
+            self._failures.note(address)
+            raise LoginRefusedError
+        return opened
+
+    async def close_session(self, request: HTTPConnection) -> None:
+        identity = await self.identify(request)
+        if not identity.session_id:
+            raise NoSessionError
+        await run_in_threadpool(self._revoke, identity)
+        secret = request.cookies.get(self._cookie, "")
+        self._believed.pop(SESSION_MARK + hash_token(secret), None)
+
+    async def _identify_session(self, key: str) -> Identity:
+        known = self._believe(key)
+        if known is not None:
+            return known
+        identity = await self._ask(key)
+        if identity is None:
+            # Not counted as a wrong token: open pages go on asking after their session has ended.
+            self._believed.pop(key, None)
+            raise SessionOverError
+        self._remember(key, identity)
+        return identity
 
     def _believe(self, token_hash: str) -> Identity | None:
         known = self._believed.get(token_hash)
@@ -123,17 +219,35 @@ class TokenGate:
         # One who goes away must not take the answer from the others.
         return await asyncio.shield(asked)
 
-    def _find(self, token_hash: str) -> Identity | None:
-        now = clock.now()
+    def _find(self, key: str) -> Identity | None:
+        now, in_session = clock.now(), key.startswith(SESSION_MARK)
+        found: KnownSession | KnownToken | None
         with self._sessions.reading() as session:
-            found = find_token(session, token_hash, now)
+            if in_session:
+                found = find_session(session, key.removeprefix(SESSION_MARK), now)
+            else:
+                found = find_token(session, key, now)
         if found is None:
             return None
+        identity = found.identity
         if _is_stale(found.last_used_at, now):
-            # A catalog that can be read and not be written, on a full disk, still answers.
+            # A catalog that can be read but not written, on a full disk, still answers.
             with suppress(CatalogAwayError), self._sessions.writing() as session:
-                touch_token(session, found.identity.token_id, now)
-        return found.identity
+                if in_session:
+                    touch_session(session, identity.session_id, now)
+                else:
+                    touch_token(session, identity.token_id, now)
+        return identity
+
+    def _open(self, link: str, identity: Identity | None, browser: str | None) -> NewSession | None:
+        with self._sessions.writing() as session:
+            if identity is None:
+                return open_by_link(session, link, browser)
+            return open_by_token(session, identity, browser)
+
+    def _revoke(self, identity: Identity) -> None:
+        with self._sessions.writing() as session:
+            revoke_session(session, identity.session_id, actor=identity.name)
 
 
 class Failures:
@@ -176,6 +290,10 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _address(request: HTTPConnection) -> str:
+    return request.client.host if request.client else ""
 
 
 def _bearer_token(authorization: str) -> str | None:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from floe.api.gate import is_loopback
 from floe.errors import FloeError
-from floe.events.writer import let_collector_rest
 
 # Whoever waits for an answer gets it, but a client that waits for changes is not waited for.
 GRACEFUL_SECONDS = 5
@@ -91,7 +90,11 @@ def _url(host: str, port: int) -> str:
 
 
 def serve(
-    app: FastAPI, listener: socket.socket, welcome: Callable[[], None] = lambda: None
+    app: ASGIApp,
+    listener: socket.socket,
+    welcome: Callable[[], None] = lambda: None,
+    *,
+    websockets: bool = False,
 ) -> None:
     """Answer requests until Ctrl-C or SIGTERM; then finish what is being answered.
 
@@ -105,12 +108,11 @@ def serve(
         server_header=False,
         # Anybody can write X-Forwarded-For: whoever believes it counts no address's wrong tokens.
         proxy_headers=False,
-        ws="none",
+        ws="auto" if websockets else "none",
         timeout_graceful_shutdown=GRACEFUL_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         backlog=BACKLOG,
     )
-    let_collector_rest()
     server = _Server(config)
     with listener, _signals_kept(server.tell):
         welcome()

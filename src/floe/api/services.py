@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from floe.api.bodies import Budget
     from floe.api.doors import Door
     from floe.api.gate import Gate
+    from floe.api.hosts import Hosts
     from floe.api.metrics import Metrics
     from floe.api.watch import ChangeWatch
     from floe.catalog.principals import Identity
@@ -29,6 +30,7 @@ class Services:
     watch: "ChangeWatch"
     budget: "Budget"
     threads: "Executor"
+    hosts: "Hosts"
     lake: str
     # How long events are kept: what is older fills history and triggers nothing.
     retention: timedelta

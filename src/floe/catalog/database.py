@@ -1,5 +1,6 @@
 """Open the catalog's database and hand out sessions: one kind that reads, one that writes."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ class Catalog:
             yield session
             write_pending_changes(session)
             session.commit()
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of where the catalog is, the same for every process that opens it."""
+        url = self.engine.url.render_as_string(hide_password=True)
+        return hashlib.sha256(url.encode()).hexdigest()[:12]
 
     def close(self) -> None:
         """Close every connection."""

@@ -81,6 +81,7 @@ class Identity:
     team: str | None = None
     email: str | None = None
     token_id: int = 0
+    session_id: int = 0
     expires_at: datetime | None = None
 
 
@@ -143,7 +144,7 @@ def create_first_admin(session: Session, actor: str) -> NewToken | None:
     principal = session.scalars(
         select(Principal).where(Principal.name == ADMIN_NAME).with_for_update()
     ).one()
-    if _roles(session, principal.principal_id) or _has_admin(session):
+    if list_roles(session, principal.principal_id) or _has_admin(session):
         return None
     _grant(session, principal, PLATFORM_ADMIN, actor)
     return _add_token(session, principal, [SCOPE_ALL], None, actor)
@@ -164,7 +165,7 @@ def find_token(session: Session, token_hash: str, now: datetime) -> KnownToken |
         return None
     identity = Identity(
         name=row.name,
-        roles=frozenset(_roles(session, row.principal_id)),
+        roles=frozenset(list_roles(session, row.principal_id)),
         scopes=frozenset(row.scopes.split()),
         team=row.team,
         email=row.email,
@@ -172,6 +173,13 @@ def find_token(session: Session, token_hash: str, now: datetime) -> KnownToken |
         expires_at=row.expires_at,
     )
     return KnownToken(identity, row.last_used_at)
+
+
+def find_principal(session: Session, name: str) -> str | None:
+    """Return the name of a principal that is not disabled, or None."""
+    return session.scalar(
+        select(Principal.name).where(Principal.name == name, Principal.disabled_at.is_(None))
+    )
 
 
 _TOKEN = (
@@ -235,7 +243,7 @@ def _put_principal(session: Session, wanted: Principal, role: str, actor: str) -
     known = session.scalar(select(Principal).where(Principal.name == wanted.name))
     if known is None:
         return _add_principal(session, wanted, role, actor)
-    has = _roles(session, known.principal_id)
+    has = list_roles(session, known.principal_id)
     if has != [role]:
         raise OtherRoleError(known.name, has, role)
     before = _contact(known)
@@ -315,7 +323,8 @@ def _described(session: Session, token: AccessToken) -> dict[str, str | None]:
     return {"principal": principal.name, "scopes": token.scopes, "expires_at": expires}
 
 
-def _roles(session: Session, principal_id: int) -> list[str]:
+def list_roles(session: Session, principal_id: int) -> list[str]:
+    """Return the roles of a principal."""
     return list(
         session.scalars(select(RoleGrant.role).where(RoleGrant.principal_id == principal_id))
     )

@@ -30,6 +30,7 @@ from floe.cli import (
     run,
     runs,
     schema,
+    session,
     spark,
     status,
     token,
@@ -82,6 +83,7 @@ app.command(rich_help_panel=RUN)(analyze.analyze)
 app.command(rich_help_panel=RUN)(api.api)
 app.add_typer(partitions.app, name="partitions", rich_help_panel=RUN)
 app.add_typer(spark.app, name="spark", rich_help_panel=RUN)
+app.add_typer(session.app, name="session", rich_help_panel=RUN)
 app.add_typer(token.app, name="token", rich_help_panel=RUN)
 app.add_typer(catalog.app, name="catalog", rich_help_panel=RUN)
 

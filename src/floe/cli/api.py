@@ -1,7 +1,9 @@
 """`floe api`: serve the catalog over HTTP."""
 
 import gc
+import getpass
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from floe import clock
 from floe.cli.context import CATALOG_FILE, catalog_url, date_rules, event_retention, find_bare_home
 from floe.cli.options import ProjectOption
 from floe.cli.output import console, print_json
@@ -33,6 +36,7 @@ class Home:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     lake: str = DEFAULT_LAKE
+    public_url: str | None = None
 
     @property
     def token_file(self) -> Path:
@@ -73,7 +77,8 @@ def api(
         home.host if host is None else host, home.port if port is None else port, login=not no_auth
     )
     from floe.api import create_app
-    from floe.events.writer import fork_writer
+    from floe.api.hosts import Hosts
+    from floe.events.writer import fork_writer, let_collector_rest
 
     dates = date_rules(project)
     # What the two share is loaded by now, and nothing is open yet.
@@ -85,12 +90,16 @@ def api(
         served = create_app(
             catalog,
             login=not no_auth,
+            hosts=Hosts.of(home.public_url, url_of(listener)),
             lake=home.lake,
             retention=event_retention(project),
             dates=dates,
             writer=writer,
         )
-        welcome = partial(_welcome, url_of(listener), home, first, login=not no_auth)
+        shown = first is not None or sys.stdout.isatty()
+        link = new_link(catalog, home.token_file) if shown and not no_auth else None
+        welcome = partial(_welcome, url_of(listener), home, link, login=not no_auth)
+        let_collector_rest()
         serve(served, listener, welcome)
     console.print("floe api has stopped; everything that came in is written.")
 
@@ -104,7 +113,12 @@ def find_home(project: Path | None) -> Home:
 
     platform = load_platform(paths, os.environ)
     return Home(
-        paths, catalog_url(project), platform.api.host, platform.api.port, platform.lake.name
+        paths,
+        catalog_url(project),
+        platform.api.host,
+        platform.api.port,
+        platform.lake.name,
+        platform.api.url,
     )
 
 
@@ -137,6 +151,25 @@ def make_admin(catalog: "Catalog", token_file: Path) -> "NewToken | None":
     return first
 
 
+def new_link(catalog: "Catalog", token_file: Path, name: str | None = None) -> str | None:
+    """Return the secret of a one-time login link; None if it is not known who asks.
+
+    Whoever asks is the principal of the token in the project's folder. The owner of an embedded
+    catalog may do everything with it, also without that token.
+    """
+    from floe.catalog.logins import create_link
+    from floe.catalog.principals import ADMIN_NAME, find_principal, find_token, hash_token
+
+    with catalog.writing() as session:
+        if name is None and token_file.is_file():
+            text = token_file.read_text(encoding="utf-8").strip()
+            known = find_token(session, hash_token(text), clock.now())
+            name = None if known is None else known.identity.name
+        if name is None and catalog.store.name == "sqlite":
+            name = find_principal(session, ADMIN_NAME)
+        return None if name is None else create_link(session, name, actor=getpass.getuser())
+
+
 @contextmanager
 def _found_at(home: Home, url: str) -> Iterator[None]:
     """Keep the address where jobs and commands of the project look for it, while it holds.
@@ -164,20 +197,20 @@ def write_secret(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _welcome(url: str, home: Home, first: "NewToken | None", *, login: bool) -> None:
+def _welcome(url: str, home: Home, link: str | None, *, login: bool) -> None:
     lines = [f"floe api is at {url}"]
     if not login:
         lines.append("Nobody has to log in: everybody on this machine may do everything.")
-    elif first is not None:
-        # After the #, so that the token reaches the page and no server's log.
-        lines.append(f"Log in with this link, which is shown once: {url}/#token={first.text}")
-        lines.append(f"Its token is kept in {home.token_file}, where the commands here find it.")
-    elif home.token_file.is_file():
-        lines.append(f"Log in with the token in {home.token_file}.")
+    elif link is not None:
+        from floe.api.login import login_link
+
+        lines.append(f"Log in with this link, once within an hour: {login_link(url, link)}")
     else:
-        lines.append("Log in with your token.")
+        lines.append("Log in with your token, or get a link with: floe session link")
+    if login and home.token_file.is_file():
+        lines.append(f"Commands in this folder use the token in {home.token_file}.")
     if login:
-        lines.append("Make more with: floe token create --name NAME --role ROLE")
+        lines.append("Make more tokens with: floe token create --name NAME --role ROLE")
     if login and home.token_file.is_file():
         sent = f'curl -H "Authorization: Bearer $(cat {home.token_file})"'
         lines.append(f"Try: {sent} {url}/api/v1/stats")

@@ -24,6 +24,7 @@ LOOK_SECONDS = 0.2
 
 
 def up(
+    *,
     detach: Annotated[
         bool, typer.Option("--detach", help="Return once services are up; keep them running.")
     ] = False,
@@ -37,6 +38,9 @@ def up(
     only: Annotated[
         str | None, typer.Option(help="Only these, with commas between: spark, api, dagster.")
     ] = None,
+    no_link: Annotated[
+        bool, typer.Option("--no-link", help="Do not print a login link.", hidden=True)
+    ] = False,
     project: ProjectOption = None,
 ) -> None:
     """Bring up Spark, the catalog, the API and Dagster on this machine only; Ctrl-C ends all."""
@@ -51,14 +55,16 @@ def up(
         if not free:
             raise typer.Exit(_say_up(site.paths))
         _repair(site)
-        token = _make_catalog(site) if not chosen or "api" in chosen else None
+        has_pages = not chosen or not {"api", "dagster"}.isdisjoint(chosen)
+        link = _make_catalog(site, with_link=not no_link) if has_pages else None
         if not detach:
-            raise typer.Exit(_stay(site, wanted, token))
-    arguments = ["--project", str(site.root)]
+            raise typer.Exit(_stay(site, wanted, link))
+    # What the other process prints goes to a log, where no link belongs.
+    arguments = ["--project", str(site.root), "--no-link"]
     arguments += ["--only", only] if only else []
     arguments += [] if port is None else ["--port", str(port)]
     arguments += [] if dagster_port is None else ["--dagster-port", str(dagster_port)]
-    raise typer.Exit(_detach(site, arguments, token))
+    raise typer.Exit(_detach(site, arguments, link))
 
 
 def _repair(site: "Site") -> None:
@@ -72,17 +78,17 @@ def _repair(site: "Site") -> None:
         end_leftovers(site, left)
 
 
-def _make_catalog(site: "Site") -> str | None:
-    """Bring the catalog's tables into shape; return the token of its first user, if it is new."""
-    from floe.cli.api import find_home, make_admin, open_home
+def _make_catalog(site: "Site", *, with_link: bool) -> str | None:
+    """Create or upgrade the catalog; return the secret of a login link for the folder's owner."""
+    from floe.cli.api import find_home, make_admin, new_link, open_home
 
     home = find_home(site.root)
     with open_home(home) as catalog:
-        first = make_admin(catalog, home.token_file)
-    return None if first is None else first.text
+        make_admin(catalog, home.token_file)
+        return new_link(catalog, home.token_file) if with_link else None
 
 
-def _stay(site: "Site", wanted: "Wanted", token: str | None) -> int:
+def _stay(site: "Site", wanted: "Wanted", link: str | None) -> int:
     """Keep services up in the foreground until stopped; return the exit code."""
     from floe.services.plan import make_plan
     from floe.services.supervisor import stopped_by_signals, supervise
@@ -91,7 +97,7 @@ def _stay(site: "Site", wanted: "Wanted", token: str | None) -> int:
     for note in plan.notes:
         console.print(note, markup=False, soft_wrap=True)
     addresses = {one.name: one.address for one in plan.services}
-    _say_login(addresses.get("api"), token)
+    _say_login(addresses.get("web") or addresses.get("api"), link)
     console.print("Stop with Ctrl-C, or with: floe down")
     with stopped_by_signals() as stopping, shown_live() as report:
         last = supervise(site.paths, plan, stopping, report)
@@ -99,7 +105,7 @@ def _stay(site: "Site", wanted: "Wanted", token: str | None) -> int:
     return int(last.broken)
 
 
-def _detach(site: "Site", arguments: "Sequence[str]", token: str | None) -> int:
+def _detach(site: "Site", arguments: "Sequence[str]", link: str | None) -> int:
     """Let another process keep everything up; come back when it is."""
     from floe.services.supervisor import stopped_by_signals
 
@@ -121,7 +127,7 @@ def _detach(site: "Site", arguments: "Sequence[str]", token: str | None) -> int:
     for note in found.notes:
         console.print(note, markup=False, soft_wrap=True)
     addresses = {one.name: one.address for one in found.services}
-    _say_login(addresses.get("api"), token)
+    _say_login(addresses.get("web") or addresses.get("api"), link)
     console.print("It goes on. See: floe status. Stop with: floe down")
     return int(found.broken)
 
@@ -158,8 +164,14 @@ def _say_up(paths: ProjectPaths) -> int:
     return int(found.broken)
 
 
-def _say_login(url: str | None, token: str | None) -> None:
-    if url is not None and token is not None:
-        # After the #, so that the token reaches the page and no server's log.
-        link = f"Log in with this link, which is shown once: {url}/#token={token}"
-        console.print(link, markup=False, soft_wrap=True)
+def _say_login(url: str | None, secret: str | None) -> None:
+    if url is None:
+        return
+    if secret is None:
+        console.print(f"Log in at {url}/login with your token.", markup=False, soft_wrap=True)
+        return
+    from floe.api.login import login_link
+
+    link = f"Log in with this link, once within an hour: {login_link(url, secret)}"
+    console.print(link, markup=False, soft_wrap=True)
+    console.print("Get another one with: floe session link")

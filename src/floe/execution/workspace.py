@@ -86,7 +86,7 @@ def load_site(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> 
 @contextmanager
 def open_workspace(site: Site) -> Iterator[Workspace]:
     """Open the catalog and the door of a site, and close them at the end."""
-    catalog = open_ready_catalog(_url(site))
+    catalog = open_ready_catalog(catalog_address(site))
     try:
         _ensure_registered(site, catalog)
         dates = site.platform.events.date_rules()
@@ -100,7 +100,7 @@ def open_workspace(site: Site) -> Iterator[Workspace]:
         catalog.close()
 
 
-def _url(site: Site) -> str:
+def catalog_address(site: Site) -> str:
     if url := site.environ.get("FLOE_CATALOG_URL"):
         return url
     database = load_catalog_database(site.paths, site.platform, site.environ)

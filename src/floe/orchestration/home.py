@@ -4,6 +4,7 @@ Nothing here imports Dagster, so that whoever starts it need not wait for it.
 """
 
 import os
+import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import yaml
 
 from floe.execution.site import Site
+from floe.execution.spark.properties import write_private
 from floe.settings import make_private_folder
 from floe.spec.platform import Orchestrator, TagLimit
 
@@ -32,6 +34,7 @@ THREADED = ("sensors", "schedules", "backfills", "auto_materialize")
 POLL_SECONDS = 5
 """How often a run is asked whether it still lives."""
 CANCEL_SECONDS = 60
+WEB_SECRET = "web.secret"  # noqa: S105 - the name of a file
 
 
 def home_of(site: Site) -> Path:
@@ -57,10 +60,30 @@ def is_prepared(site: Site) -> bool:
     return noted.is_file() and noted.read_text(encoding="utf-8") == version("dagster")
 
 
+def workspace_file(site: Site) -> Path:
+    """Return the file that says where Dagster finds the project's definitions."""
+    return home_of(site) / "workspace.yaml"
+
+
+def new_web_secret(home: Path) -> str:
+    """Make the secret by which floe's own commands reach Dagster's web interface.
+
+    Only the owner of the project's folder can read it. It changes with every start.
+    """
+    secret = secrets.token_urlsafe(32)
+    write_private(home / WEB_SECRET, secret)
+    return secret
+
+
+def read_web_secret(home: Path) -> str:
+    """Return the secret of the web interface that `floe up` has started."""
+    return (home / WEB_SECRET).read_text(encoding="ascii")
+
+
 def write_workspace(site: Site, socket: Path) -> Path:
     """Write where Dagster finds the project's definitions; return that file."""
     server = {"socket": str(socket), "location_name": site.spec.name}
-    path = home_of(site) / "workspace.yaml"
+    path = workspace_file(site)
     _write_changed(path, {"load_from": [{"grpc_server": server}]})
     return path
 

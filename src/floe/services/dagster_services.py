@@ -12,6 +12,7 @@ from floe.orchestration.home import (
     dagster_environ,
     home_of,
     is_prepared,
+    new_web_secret,
     write_home,
     write_workspace,
 )
@@ -43,6 +44,7 @@ class _Dagster:
     code: Path
     workspace: Path
     url: str
+    secret: str = field(repr=False)
     environ: dict[str, str] = field(repr=False)
 
     def script(self, name: str) -> str:
@@ -60,7 +62,9 @@ def dagster_services(site: Site, runtime: Path, port: int) -> list[Service]:
         SOCKET_VARIABLE: str(runtime / "launcher.sock"),
         ADDRESS_VARIABLE: url,
     }
-    dagster = _Dagster(site, code, write_workspace(site, code), url, environ)
+    dagster = _Dagster(
+        site, code, write_workspace(site, code), url, new_web_secret(home_of(site)), environ
+    )
     warm = site.platform.orchestrator.launcher == "warm"
     workers = [_workers(dagster, runtime / "launcher.sock")] if warm else []
     return [_home(dagster), _code(dagster), *workers, _web(dagster, port), _daemon(dagster)]
@@ -125,16 +129,14 @@ def _workers(dagster: _Dagster, socket: Path) -> Service:
 def _web(dagster: _Dagster, port: int) -> Service:
     return Service(
         name=WEB,
-        command=(
-            dagster.script("dagster-webserver"),
-            *("--host", HOST, "--port", str(port), "--workspace", str(dagster.workspace)),
-        ),
+        # The guard and Dagster's app in one process: no port answers without a login.
+        command=(sys.executable, "-m", "floe.services.web", str(port)),
         log=log_of(dagster.site, WEB),
         folder=dagster.site.root,
         environ=dagster.environ,
         needs=(HOME, CODE),
         address=dagster.url,
-        probe=shows_project(dagster.url),
+        probe=shows_project(dagster.url, dagster.secret),
         start_seconds=LOAD_SECONDS,
     )
 
@@ -151,5 +153,5 @@ def _daemon(dagster: _Dagster) -> Service:
         environ=dagster.environ,
         # It starts runs, which need what runs need.
         needs=(HOME, CODE, WORKERS, "spark", "api"),
-        probe=beats(dagster.url),
+        probe=beats(dagster.url, dagster.secret),
     )

@@ -48,12 +48,12 @@ def answers_socket(path: Path) -> Probe:
     return ask
 
 
-def shows_project(url: str) -> Probe:
+def shows_project(url: str, secret: str) -> Probe:
     """Ask Dagster's web interface for the project; one that does not load is said."""
 
     def ask() -> Verdict:
         try:
-            found = _query(url, LOCATIONS)["workspaceOrError"]
+            found = _query(url, secret, LOCATIONS)["workspaceOrError"]
         except (OSError, ValueError, KeyError) as error:
             return Verdict(False, f"{url} does not answer: {error}")
         entries = found.get("locationEntries", [])
@@ -65,12 +65,12 @@ def shows_project(url: str) -> Probe:
     return ask
 
 
-def beats(url: str) -> Probe:
+def beats(url: str, secret: str) -> Probe:
     """Ask Dagster's web interface whether the daemon has reported lately."""
 
     def ask() -> Verdict:
         try:
-            found = _query(url, DAEMONS)["instance"]["daemonHealth"]["allDaemonStatuses"]
+            found = _query(url, secret, DAEMONS)["instance"]["daemonHealth"]["allDaemonStatuses"]
         except (OSError, ValueError, KeyError) as error:
             raise CannotTellError from error
         silent = [one["daemonType"] for one in found if one["required"] and not one["healthy"]]
@@ -87,16 +87,18 @@ def _load_errors(entries: list[dict[str, Any]]) -> list[str]:
     return [f"the project does not load: {one}" for one in said]
 
 
-def _query(url: str, query: str) -> Any:
+def _query(url: str, secret: str, query: str) -> Any:
     body = json.dumps({"query": query}).encode()
-    answer = json.loads(_fetch(f"{url}/graphql", body))
+    answer = json.loads(_fetch(f"{url}/graphql", body, secret))
     if not answer.get("data"):
         raise ValueError(str(answer.get("errors")))
     return answer["data"]
 
 
-def _fetch(url: str, body: bytes | None = None) -> bytes:
+def _fetch(url: str, body: bytes | None = None, secret: str = "") -> bytes:
     headers = {"Content-Type": "application/json"} if body else {}
+    if secret:
+        headers["Authorization"] = f"Bearer {secret}"
     request = urllib.request.Request(url, body, headers)  # noqa: S310
     with _opener.open(request, timeout=SECONDS) as answer:
         content: bytes = answer.read()

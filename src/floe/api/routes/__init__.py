@@ -14,6 +14,7 @@ from floe.api.routes import (
     processes,
     registrations,
     runs,
+    sessions,
     versions,
 )
 
@@ -31,6 +32,8 @@ ROUTERS = (
     legacy.router,
     checks.router,
     registrations.router,
+    sessions.router,
+    sessions.outside,
     health.router,
     health.outside,
 )

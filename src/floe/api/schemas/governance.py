@@ -128,3 +128,23 @@ class Stats(Struct):
     """How many there are of each noun."""
 
     counts: Mapping[str, int]
+
+
+class SessionItem(Struct):
+    """A session of a person in a browser, or a login link that nobody has opened yet."""
+
+    session_id: int
+    name: str
+    token_id: int | None
+    browser: str | None
+    created_at: datetime
+    opened_at: datetime | None
+    expires_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class SessionPage(Struct):
+    """All sessions, newest first."""
+
+    items: Sequence[SessionItem]

@@ -539,4 +539,30 @@ UPDATE dataset SET curated = 'Y' WHERE dataset_id IN (SELECT dataset_id FROM dat
 
 UPDATE floe_revision SET version_num='0003' WHERE floe_revision.version_num = '0002';
 
+-- Running upgrade 0003 -> 0004
+
+CREATE TABLE session (
+    session_id INTEGER NOT NULL, 
+    principal_id INTEGER NOT NULL, 
+    token_id INTEGER, 
+    secret_hash VARCHAR(64) NOT NULL, 
+    scopes VARCHAR(300) NOT NULL, 
+    browser VARCHAR(200), 
+    created_at DATETIME NOT NULL, 
+    opened_at DATETIME, 
+    expires_at DATETIME NOT NULL, 
+    last_used_at DATETIME, 
+    revoked_at DATETIME, 
+    CONSTRAINT pk_session PRIMARY KEY (session_id), 
+    CONSTRAINT fk_session_principal_id FOREIGN KEY(principal_id) REFERENCES principal (principal_id), 
+    CONSTRAINT fk_session_token_id FOREIGN KEY(token_id) REFERENCES access_token (token_id), 
+    CONSTRAINT uq_session_secret_hash UNIQUE (secret_hash)
+);
+
+CREATE INDEX idx_session_principal ON session (principal_id);
+
+CREATE INDEX idx_session_token ON session (token_id);
+
+UPDATE floe_revision SET version_num='0004' WHERE floe_revision.version_num = '0003';
+
 

@@ -16,6 +16,7 @@ from floe.catalog.tables.governance import (
     AuditLog,
     DatasetRegistration,
     Lease,
+    LoginSession,
     Principal,
     RoleGrant,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "ImportState",
     "Lease",
     "LineageEdge",
+    "LoginSession",
     "ObservedFacet",
     "Principal",
     "Process",

@@ -67,6 +67,35 @@ class AccessToken(Table):
     )
 
 
+class LoginSession(Table):
+    """A login of a person in a browser. Only the hash of its secret is kept.
+
+    Until somebody opens the login link, the secret is that of the link. From then on it is that of
+    the cookie, so a link works once.
+    """
+
+    __tablename__ = "session"
+
+    session_id: Mapped[RowId]
+    principal_id: Mapped[int] = mapped_column(ForeignKey("principal.principal_id"))
+    token_id: Mapped[int | None] = mapped_column(ForeignKey("access_token.token_id"))
+    secret_hash: Mapped[str] = mapped_column(String(64))
+    scopes: Mapped[LongName]
+    browser: Mapped[Name | None]
+    created_at: Mapped[Moment]
+    opened_at: Mapped[Moment | None]
+    expires_at: Mapped[Moment]
+    last_used_at: Mapped[Moment | None]
+    revoked_at: Mapped[Moment | None]
+
+    __table_args__ = (
+        UniqueConstraint("secret_hash"),
+        Index("idx_session_principal", "principal_id"),
+        Index("idx_session_token", "token_id"),
+        {"quote": False},
+    )
+
+
 class RoleGrant(Table):
     """A role that a principal has, everywhere (empty scope) or within one scope."""
 

@@ -42,10 +42,13 @@ class ByDagster:
 
     tags: Mapping[str, str] = {}
 
-    def __init__(self, instance: DagsterInstance, url: str, location: str, job: str) -> None:
+    def __init__(
+        self, instance: DagsterInstance, url: str, secret: str, location: str, job: str
+    ) -> None:
         self.where = url
         self._instance = instance
         self._url = url
+        self._secret = secret
         self._location = location
         self._job = job
 
@@ -104,7 +107,10 @@ class ByDagster:
 
     def _ask(self, query: str, variables: Mapping[str, Any]) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {self._secret}",
+        }
         request = urllib.request.Request(f"{self._url}/graphql", body, headers)  # noqa: S310
         try:
             with _opener.open(request, timeout=SECONDS) as answer:

@@ -19,6 +19,7 @@ from floe.orchestration.backfilling.inline import InThisProcess
 from floe.orchestration.backfilling.launching import ByDagster
 from floe.orchestration.backfills import reach_of
 from floe.orchestration.definitions import build_parts
+from floe.orchestration.home import home_of, read_web_secret
 from floe.orchestration.instances import open_instance
 from floe.orchestration.loading import load
 from floe.orchestration.parts import Parts
@@ -98,7 +99,8 @@ class Opened:
         return [run.run_id for run in runs]
 
     def _by_dagster(self, address: str) -> ByDagster:
-        return ByDagster(self.instance, address, self.site.spec.name, self.job)
+        secret = read_web_secret(home_of(self.site))
+        return ByDagster(self.instance, address, secret, self.site.spec.name, self.job)
 
     def _stop(self, pid: int) -> None:
         os.kill(pid, signal.SIGINT)
