@@ -68,7 +68,7 @@ def test_every_example_has_the_shape_that_it_is_an_example_of(name: str) -> None
 
 def test_the_page_about_the_api_lists_every_path() -> None:
     page = (REFERENCE / "api.md").read_text()
-    listed = set(re.findall(r"^\| `(GET|POST|PATCH) (/\S*)` \|", page, re.MULTILINE))
+    listed = set(re.findall(r"^\| `(GET|POST|PATCH|DELETE) (/\S*)` \|", page, re.MULTILINE))
     assert listed == {(method.upper(), path) for method, path, _ in OPERATIONS}
 
 

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +67,13 @@ def test_a_fresh_folder_gets_a_catalog_an_admin_and_a_link(tmp_path: Path) -> No
     with floe_api(tmp_path) as (process, said):
         url = url_in(said)
         token = (tmp_path / ".floe" / "token").read_text().strip()
-        assert said[1] == f"Log in with this link, which is shown once: {url}/#token={token}"
+        link = said[1].removeprefix(
+            f"Log in with this link, once within an hour: {url}/login#link="
+        )
+        assert token not in said[1]
+        assert get(f"{url}/api/v1/session", link=link)["name"] == "admin"
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(f"{url}/api/v1/session", link=link)
         assert get(f"{url}/api/v1/health")["status"] == "up"
         assert get(f"{url}/api/v1/me", token)["roles"] == ["PLATFORM_ADMIN"]
         process.send_signal(signal.SIGTERM)
@@ -75,7 +82,7 @@ def test_a_fresh_folder_gets_a_catalog_an_admin_and_a_link(tmp_path: Path) -> No
     assert stat.S_IMODE(mode) == 0o600
 
 
-def test_the_link_is_shown_once_and_what_came_in_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_no_link_goes_to_a_log_and_what_came_in_is_there_after_a_restart(tmp_path: Path) -> None:
     with floe_api(tmp_path) as (process, said):
         token = (tmp_path / ".floe" / "token").read_text().strip()
         report = {"process_name": "AUTOSYS/BOX/JOB", "status": "SUCCESS"}
@@ -85,8 +92,9 @@ def test_the_link_is_shown_once_and_what_came_in_is_there_after_a_restart(tmp_pa
         assert process.stdout is not None
         assert "everything that came in is written" in process.stdout.read()
     with floe_api(tmp_path) as (_, said):
-        assert not any("#token=" in line for line in said)
-        assert f"Log in with the token in {tmp_path / '.floe' / 'token'}." in said
+        assert not any("#link=" in line for line in said)
+        assert "Log in with your token, or get a link with: floe session link" in said
+        assert f"Commands in this folder use the token in {tmp_path / '.floe' / 'token'}." in said
         assert len(get(f"{url_in(said)}/api/v1/runs", token)["items"]) == 1
 
 

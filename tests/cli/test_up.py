@@ -89,9 +89,12 @@ def status(folder: Path) -> dict[str, dict[str, Any]]:
     return {one["service"]: one for one in found}
 
 
-def get(url: str, body: dict[str, Any] | None = None) -> Any:
+def get(url: str, body: dict[str, Any] | None = None, token: str = "") -> Any:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    request = urllib.request.Request(url, data, headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.loads(answer.read())
 
@@ -122,15 +125,18 @@ def test_up_status_and_down(project: Path) -> None:
         "daemon": "running",
     }
     assert get(f"{services['api']['address']}/api/v1/health")["status"] == "up"
-    answer = get(f"{services['web']['address']}/graphql", {"query": QUERY})
+    token = (project / ".floe" / "token").read_text().strip()
+    web = services["web"]["address"]
+    answer = get(f"{web}/graphql", {"query": QUERY}, token)
     assert answer["data"]["assetsOrError"]["nodes"] == [{"key": {"path": ["hello"]}}]
     wanted = {"project": "night", "partitions": "regions", "key": "emea"}
-    get(f"{services['web']['address']}/graphql", {"query": ADD_KEY, "variables": wanted})
+    get(f"{web}/graphql", {"query": ADD_KEY, "variables": wanted}, token)
     assert floe(project, "partitions", "list", "regions").stdout == "emea\n"
-    token = (project / ".floe" / "token").read_text().strip()
-    assert f"{services['api']['address']}/#token={token}" in done.stdout
-    logs = project / ".floe" / "logs"
-    assert not [log for log in logs.iterdir() if token in log.read_text(errors="replace")]
+    assert token not in done.stdout
+    (link,) = re.findall(rf"{web}/login#link=(\S+)", done.stdout)
+    logs = [log.read_text(errors="replace") for log in (project / ".floe" / "logs").iterdir()]
+    assert not [log for log in logs if token in log or "#link=" in log]
+    assert get(f"{web}/api/v1/session", {"link": link})["name"] == "admin"
     assert re.search(r"web +running +http://127\.0\.0\.1", floe(project, "status").stdout)
 
     again = floe(project, "up")
@@ -165,9 +171,11 @@ def test_what_is_killed_is_started_again_with_all_that_it_had_started(project: P
     assert wait_until(is_back, WAIT_SECONDS, 0.5)
     assert gone(inner)
     web = status(project)["web"]["address"]
+    token = (project / ".floe" / "token").read_text().strip()
 
     def shows_assets() -> bool:
-        nodes = get(f"{web}/graphql", {"query": QUERY})["data"]["assetsOrError"].get("nodes")
+        answer = get(f"{web}/graphql", {"query": QUERY}, token)
+        nodes = answer["data"]["assetsOrError"].get("nodes")
         return bool(nodes == [{"key": {"path": ["hello"]}}])
 
     assert wait_until(shows_assets, 60, 0.5)

@@ -60,7 +60,9 @@ def test_everything_listens_on_this_machine_only(tmp_path: Path) -> None:
     platform = PlatformSpec.model_validate({"api": {"host": "0.0.0.0"}})
     made = plan(tmp_path, BUSY, platform, ANY)
     listening = [one.command for one in made.services if "--host" in one.command]
-    assert [command[command.index("--host") + 1] for command in listening] == ["127.0.0.1"] * 2
+    assert [command[command.index("--host") + 1] for command in listening] == ["127.0.0.1"]
+    (web,) = [one.command for one in made.services if one.name == "web"]
+    assert web[1:3] == ("-m", "floe.services.web")  # which listens on loopback, behind the guard
     (code,) = [one.command for one in made.services if one.name == "code"]
     assert Path(code[code.index("--socket") + 1]).parent == made.runtime
 

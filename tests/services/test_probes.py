@@ -19,6 +19,7 @@ class Answering:
 
     def __init__(self) -> None:
         self.code, self.content = 200, b"{}"
+        self.authorization: str | None = None
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -28,6 +29,7 @@ class Answering:
                 self.wfile.write(outer.content)
 
             def do_POST(self) -> None:
+                outer.authorization = self.headers["Authorization"]
                 self.rfile.read(int(self.headers["Content-Length"]))
                 self.do_GET()
 
@@ -82,12 +84,13 @@ def entry(status: str, found: Any) -> dict[str, Any]:
 
 def test_a_project_that_does_not_load_is_said_in_one_line(web: Answering) -> None:
     web.says(workspaceOrError=entry("LOADED", {}))
-    assert shows_project(web.url)() == Verdict(True)
+    assert shows_project(web.url, "secret")() == Verdict(True)
+    assert web.authorization == "Bearer secret"
     cause = {"message": "floe.errors.SpecError:\n\nfloe.yaml:3: no module 'assets'\n"}
     error = {"message": "DagsterUserCodeLoadError: could not load", "causes": [cause]}
     web.says(workspaceOrError=entry("LOADED", error))
     said = "the project does not load: floe.errors.SpecError: floe.yaml:3: no module 'assets'"
-    assert shows_project(web.url)() == Verdict(True, said, faulty=True)
+    assert shows_project(web.url, "secret")() == Verdict(True, said, faulty=True)
 
 
 @pytest.mark.parametrize("workspace", [entry("LOADING", None), {"locationEntries": []}, {}])
@@ -95,8 +98,8 @@ def test_a_project_that_is_still_loading_is_not_ready(
     web: Answering, workspace: dict[str, Any]
 ) -> None:
     web.says(workspaceOrError=workspace)
-    assert not shows_project(web.url)().well
-    assert not shows_project(nobody())().well
+    assert not shows_project(web.url, "secret")().well
+    assert not shows_project(nobody(), "secret")().well
 
 
 def test_a_daemon_is_well_when_all_that_it_must_do_has_been_done_lately(web: Answering) -> None:
@@ -105,12 +108,12 @@ def test_a_daemon_is_well_when_all_that_it_must_do_has_been_done_lately(web: Ans
         {"daemonType": "ASSET", "required": False, "healthy": False},
     ]
     web.says(instance={"daemonHealth": {"allDaemonStatuses": statuses}})
-    assert beats(web.url)() == Verdict(True)
+    assert beats(web.url, "secret")() == Verdict(True)
     statuses.append({"daemonType": "SCHEDULER", "required": True, "healthy": False})
     web.says(instance={"daemonHealth": {"allDaemonStatuses": statuses}})
-    assert beats(web.url)() == Verdict(False, "no sign of life from SCHEDULER")
+    assert beats(web.url, "secret")() == Verdict(False, "no sign of life from SCHEDULER")
 
 
 def test_of_a_daemon_nothing_is_known_when_the_web_interface_is_away() -> None:
     with pytest.raises(CannotTellError):
-        beats(nobody())()
+        beats(nobody(), "secret")()

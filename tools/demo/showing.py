@@ -115,4 +115,4 @@ def show_where(stand: Stand, root: Path) -> None:
     console.print(f"\nDagster   {stand.dagster}", markup=False)
     console.print(f"API       {stand.api}/api/v1", markup=False)
     console.print(f"Token     {shown(root / '.floe' / 'token')}", markup=False)
-    console.print(f"Log in    floe session link --project {shown(root)}", markup=False)
+    console.print(f"Log in    floe session link -p {shown(root)}", markup=False)

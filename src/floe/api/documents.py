@@ -23,6 +23,8 @@ PROBLEM_REF = "#/components/responses/{name}"
 # What can happen to any request that needs a token, besides what its route says.
 ALWAYS = (401, 403, 421, 422, 429, 500, 503)
 PROBLEMS = (400, 401, 403, 404, 409, 413, 415, 421, 422, 429, 500, 503)
+# Marks a status that a route names itself, until the document is written.
+DECLARED = "x-declared"
 TITLE = "floe"
 ABOUT = (
     "Datasets, their versions, the processes and runs that write and read them, and the events "
@@ -70,7 +72,8 @@ def gives(
     if content:
         answer["content"] = {media_type: content}
     extra: dict[str, Any] = {"responses": {str(status): answer}}
-    extra["responses"].update({str(one): {} for one in (*statuses, *ALWAYS)})
+    extra["responses"].update({str(one): {} for one in ALWAYS})
+    extra["responses"].update({str(one): {DECLARED: True} for one in statuses})
     if takes is not None:
         extra["requestBody"] = {
             "required": not may_be_empty,
@@ -135,7 +138,7 @@ def _finish(operation: dict[str, Any]) -> None:
     operation["responses"] = {
         status: _response(int(status), responses[status])
         for status in sorted(responses)
-        if status not in hidden
+        if status not in hidden or DECLARED in responses[status]
     }
     if not PERMISSIONS[action].public:
         operation["security"] = [{"token": []}]
@@ -146,7 +149,9 @@ def _response(status: int, response: dict[str, Any]) -> dict[str, Any]:
     if status >= HTTPStatus.BAD_REQUEST:
         return {"$ref": PROBLEM_REF.format(name=_problem_name(status))}
     # FastAPI supposes JSON of any shape where a route does not say.
-    content = {kind: body for kind, body in response["content"].items() if body.get("schema")}
+    content = {
+        kind: body for kind, body in response.get("content", {}).items() if body.get("schema")
+    }
     said = {"description": response["description"]}
     return {**said, "content": content} if content else said
 

@@ -39,7 +39,7 @@ def up(
         str | None, typer.Option(help="Only these, with commas between: spark, api, dagster.")
     ] = None,
     no_link: Annotated[
-        bool, typer.Option("--no-link", help="Do not print a login link.", hidden=True)
+        bool, typer.Option("--no-link", help="Do not print a login link: for logs.")
     ] = False,
     project: ProjectOption = None,
 ) -> None:
