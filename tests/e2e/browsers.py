@@ -41,14 +41,16 @@ def _found() -> str | None:
 
 
 @contextmanager
-def open_page(folder: Path, harmless: tuple[str, ...] = ()) -> Iterator[Page]:
+def open_page(
+    folder: Path, harmless: tuple[str, ...] = (), arguments: tuple[str, ...] = ()
+) -> Iterator[Page]:
     """Open a browser; whatever its console calls an error fails the test, unless it is harmless."""
     wrong: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch_persistent_context(
             folder,
             executable_path=find_browser(),
-            args=list(ARGUMENTS),
+            args=[*ARGUMENTS, *arguments],
             viewport={"width": WIDTH, "height": HEIGHT},
         )
         page = browser.new_page()

@@ -42,9 +42,14 @@ def dagster(demo: Demo) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def page(dagster: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(demo: Demo, dagster: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A browser that has logged in by the link."""
+    command = (*FLOE, "session", "link")
+    link = subprocess.run(command, cwd=demo.root, check=True, capture_output=True, text=True).stdout
     with open_page(tmp_path_factory.mktemp("browser")) as page:
         page.set_default_timeout(LOADS)
+        page.goto(link.strip())
+        page.wait_for_url(lambda url: "/login" not in url)
         yield page
 
 
