@@ -58,4 +58,5 @@ def open_page(
         page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
         yield page
         browser.close()
-    assert [one for one in wrong if not any(words in one for words in harmless)] == []
+    unexpected = [line for line in wrong if not any(words in line for words in harmless)]
+    assert not unexpected, unexpected

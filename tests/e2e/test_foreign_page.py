@@ -36,7 +36,7 @@ orchestration:
 ADD = """mutation { addDynamicPartition(
   repositorySelector: {repositoryLocationName: "night", repositoryName: "__repository__"},
   partitionsDefName: "regions", partitionKey: "%s") { __typename } }"""
-REFUSED = ("Failed to load resource", "WebSocket connection", "CORS policy", "ERR_", "frame")
+REFUSED = ("Failed to load", "WebSocket", "CORS", "ERR_", "Refused to", "violates", "Cross-Origin")
 LOADS = 60_000
 # Every way in which a page can make the browser ask another server, with its cookies.
 ATTACK = """
