@@ -94,7 +94,7 @@ def add_session(catalog: Catalog) -> int:
     """Add a login link of somebody; return its number."""
     with catalog.writing() as session:
         create_link(session, "data_consumer", actor="test")
-        return max(row.session_id for row in list_sessions(session))
+        return int(max(row.session_id for row in list_sessions(session)))
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_a_link_opens_one_session(catalog: Catalog) -> None:
     with catalog.reading() as session:
         found = find_session(session, hash_token(opened.secret), clock.now())
     assert found is not None
-    assert (found.identity.name, found.identity.roles) == ("anna", {DATA_CONSUMER})
+    assert (found.identity.name, found.identity.roles) == ("anna", frozenset({DATA_CONSUMER}))
     assert found.identity.session_id == opened.session_id
     assert open_link(catalog, opened.secret) is None
 

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from floe.execution.workspace import load_site
+from floe.orchestration.home import read_web_secret
 from floe.orchestration.instances import open_instance
 from floe.services.state import read_up
 from floe.settings import ProjectPaths
@@ -56,7 +57,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         standing = read_up(ProjectPaths(root))
         assert standing is not None
         (url,) = [one.address for one in standing.services if one.name == "web"]
-        dagster = Dagster(str(url), "credit-risk")
+        dagster = Dagster(str(url), read_web_secret(root / ".floe" / "dagster"), "credit-risk")
         run_id = dagster.launch("credit_night", DAY)
         yield Night(root, dagster.follow(run_id, Console(file=sys.stderr)))
     finally:
