@@ -174,9 +174,9 @@ def test_dated_spark_writes_are_business_dates_of_one_dataset(
     def versions(name: str, count: int) -> list[tuple[str, str]]:
         found = wait_for(
             lambda: show(api, "versions", f"file/{tmp_path}/{name}"),
-            lambda rows: len(rows) >= count,
+            lambda answer: len(answer["versions"]) >= count,
         )
-        return sorted((row["business_date"], row["state"]) for row in found)
+        return sorted((row["business_date"], row["state"]) for row in found["versions"])
 
     each_ready = [(day, "READY") for day in days]
     assert versions("fx", 3) == each_ready

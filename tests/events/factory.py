@@ -45,6 +45,11 @@ def run_id(name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
 
 
+def child_of(run: str, job: str = "night") -> dict[str, Any]:
+    """The facet by which a run names its parent."""
+    return {"parent": {"run": {"runId": run_id(run)}, "job": {"namespace": "n", "name": job}}}
+
+
 def written(
     name: str,
     *,

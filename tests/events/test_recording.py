@@ -10,14 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from floe import clock
+from floe.catalog.changes import list_changes
 from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.datasets import find_dataset
 from floe.catalog.edges import list_consumers, list_producers
 from floe.catalog.recording import Recorder, record_group
+from floe.catalog.runs import list_runs
 from floe.catalog.versions import list_versions
 from floe.events.ingest import read_claim
 from floe.spec.dates import DEFAULT_RULES, DateRules
-from tests.events.factory import LAKE, at, event, read, written
+from tests.events.factory import LAKE, at, child_of, event, read, run_id, written
 from tests.events.state import state_of
 
 # A day as real clients report it: a run that completes, one that fails after it had completed, a
@@ -75,6 +77,19 @@ DAY = [
     ),
     event("ABORT", at(9), "exp4"),
     event("FAIL", at(10), "exp5", error="no rates"),
+    # A night whose children end, never end, end late, and have children of their own; and three
+    # dates and partitions that a run wrote at once.
+    event("START", at(11), "night", "night"),
+    event("START", at(12), "lost", "scan", facets=child_of("night")),
+    event("START", at(13), "lost below", "read", facets=child_of("lost")),
+    event("START", at(14), "late", "load", facets=child_of("night")),
+    event("COMPLETE", at(15), "night", "night"),
+    event("FAIL", at(16), "late", "load", facets=child_of("night"), error="late"),
+    event("START", at(17), "still lost", "scan", facets=child_of("night")),
+    event("COMPLETE", at(18), "dates", outputs=[written("/in/fx_20260901.csv")]),
+    event("COMPLETE", at(19), "dates", outputs=[written("/in/fx_20260902.csv")]),
+    event("COMPLETE", at(20), "again", outputs=[written("/in/region=EU/fx_20260901.csv")]),
+    event("COMPLETE", at(21), "newer", outputs=[written("/in/fx_20260901.csv")]),
 ]
 
 
@@ -148,6 +163,43 @@ def test_the_state_never_depends_on_order_repetition_or_grouping(
     record(catalog, [*history, *(DAY[place] for place in (*order, *again))], sizes)
     assert state_of(catalog) == wanted
     catalog.close()
+
+
+def statuses(catalog: Catalog) -> dict[str, str]:
+    with catalog.reading() as session:
+        return {run.run_uuid: run.status for run in list_runs(session)}
+
+
+NIGHT = [
+    event("START", at(0), "night", "night"),
+    event("START", at(1), "child", "scan", facets=child_of("night")),
+    event("START", at(2), "below", "read", facets=child_of("child")),
+    event("FAIL", at(3), "night", "night"),
+]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 0, 1, 2], [2, 3, 1, 0], [3, 2, 1, 0]])
+def test_children_without_an_end_are_lost_when_their_parent_ends(
+    catalog: Catalog, order: list[int]
+) -> None:
+    record(catalog, [NIGHT[place] for place in order], [1])
+    lost = {run_id("child"): "LOST", run_id("below"): "LOST"}
+    assert statuses(catalog) == {run_id("night"): "FAILED", **lost}
+    with catalog.reading() as session:
+        # Nobody failed but the parent: a lost run starts no retry and no alarm.
+        changes = [one for one in list_changes(session, 0) if one.kind == "RUN_FAILED"]
+        assert len(changes) == 1
+
+
+def test_a_real_end_that_comes_later_wins_over_lost(catalog: Catalog) -> None:
+    end = event(
+        "COMPLETE", at(9), "child", "scan", outputs=[written("t")], facets=child_of("night")
+    )
+    record(catalog, [*NIGHT, end, NIGHT[1]], [1])
+    assert statuses(catalog)[run_id("child")] == "SUCCESS"
+    with catalog.reading() as session:
+        (version,) = list_versions(session, find_dataset(session, "t").dataset_id)
+        assert version.state == "READY"
 
 
 LINKED = [

@@ -14,6 +14,8 @@ from floe.catalog.questions import Question
 from floe.catalog.tables import Dataset, DatasetVersion, Process, ProcessRun, RunInput, RunStep
 
 STARTED, SUCCESS, FAILED, CANCELLED = "STARTED", "SUCCESS", "FAILED", "CANCELLED"
+# Its parent run has ended, and it never reported an end itself. A real end still replaces it.
+LOST = "LOST"
 ENDED = frozenset({SUCCESS, FAILED, CANCELLED})
 
 
@@ -404,13 +406,20 @@ def failure_of(facets: Any) -> RunFailure:
 
 
 def list_open_runs(session: Session, key_prefix: str) -> Sequence[ProcessRun]:
-    """Return the runs that have not ended of the processes whose keys begin so."""
+    """Return the runs without an end of the processes whose keys begin so, lost ones too."""
     return session.scalars(
         select(ProcessRun)
         .join(Process, Process.process_id == ProcessRun.process_id)
         .where(Process.process_key.startswith(key_prefix, autoescape=True))
-        .where(ProcessRun.status == STARTED)
+        .where(ProcessRun.status.in_((STARTED, LOST)))
     ).all()
+
+
+def explain_lost(status: str, parent_run_uuid: str | None) -> str | None:
+    """Say why a run is LOST; None if it is not."""
+    if status != LOST:
+        return None
+    return f"Parent run {parent_run_uuid} has ended, and this run never reported its own end."
 
 
 def list_children(session: Session, parent_run_uuid: str) -> Sequence[ProcessRun]:

@@ -22,7 +22,7 @@ def runs(
 ) -> None:
     """Show runs, the newest first: floe's own and those that others reported."""
     from floe.catalog import find_process
-    from floe.catalog.runs import page_runs
+    from floe.catalog.runs import LOST, explain_lost, page_runs
 
     with open_project_catalog(project) as catalog, catalog.reading() as session:
         wanted: RunFilter = {}
@@ -32,11 +32,16 @@ def runs(
             wanted["business_date"] = day
         found = page_runs(session, limit, **wanted)
     if as_json:
-        print_json([run._asdict() for run in found])
+        lost = [explain_lost(run.status, run.parent_run_uuid) for run in found]
+        pairs = zip(found, lost, strict=True)
+        print_json([{**run._asdict(), "lost_reason": reason} for run, reason in pairs])
     elif not found:
         console.print("Nothing has run yet.")
     else:
         console.print(table("Runs", [_row(run) for run in found]))
+        if any(run.status == LOST for run in found):
+            text = "LOST: the parent run has ended, and the run never reported its own end."
+            console.print(text, style="dim")
 
 
 def _row(run: "RunRow") -> dict[str, Any]:

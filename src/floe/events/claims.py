@@ -20,13 +20,14 @@ from floe.catalog.recording import (
     EventClaim,
     RunClaim,
     Seen,
+    StepClaim,
     VersionClaim,
 )
 from floe.catalog.shown import OWN
 from floe.clock import is_business_date
 from floe.events.openlineage import DatasetPart, Event, moment_of
 from floe.events.payload import compress
-from floe.events.reasons import FIRST_YEAR, LAST_YEAR
+from floe.events.reasons import FIRST_YEAR, LAST_YEAR, LONGEST
 from floe.events.subsets import subset_locations
 
 SEEN = {
@@ -50,6 +51,7 @@ LONGEST_CHECK_NAME, LONGEST_CHECK_KIND = 200, 50
 _FOREIGN_RUNS = uuid.UUID("5f0d5bb4-4c2f-5d0a-9a7e-0c1f6f6f2b31")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DATED = re.compile(r"v?(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
+_DBT_STEP = re.compile(r"(.+)\.sql\.(\d{1,6})")
 _decode = msgspec.json.decode
 _no_facets: dict[str, Raw] = {}
 
@@ -84,7 +86,57 @@ def claims_of(
         claim.process_facets = _newest_facets(event.job.facets, PROCESS_FACETS)
     if event.run is not None:
         claim.run = _run_claim(event, claim, run_facets)
+    if (parent := _parent_of_step(event, run_facets)) is not None:
+        return _as_step(claim, *parent)
     claim.datasets = list(_dataset_claims(event))
+    if _is_dbt(event, "TEST"):
+        # A test fills no dataset: the table that dbt names for it holds rows that failed, if any.
+        claim.datasets = [dataset for dataset in claim.datasets if not dataset.writes]
+    return claim
+
+
+def _is_dbt(event: Event, kind: str) -> bool:
+    facets = event.job.facets if event.job else None
+    if not facets or "jobType" not in facets:
+        return False
+    job_type = _object(facets["jobType"])
+    return job_type.get("integration") == "DBT" and job_type.get("jobType") == kind
+
+
+def _parent_of_step(event: Event, facets: Mapping[str, Raw]) -> tuple[str, str, int] | None:
+    """Return process and run of which a dbt statement is a step, and its number.
+
+    dbt-ol reports the n-th statement of `model.credit.exposure` as `model.credit.exposure.sql.n`.
+    """
+    step = _DBT_STEP.fullmatch(event.job.name) if event.job else None
+    if step is None or "parent" not in facets or not _is_dbt(event, "SQL"):
+        return None
+    parent = _object(facets["parent"])
+    job, run = _object(parent.get("job")), _object(parent.get("run"))
+    namespace, run_id = job.get("namespace"), run.get("runId")
+    if job.get("name") != step[1] or not isinstance(namespace, str) or not namespace:
+        return None
+    if not isinstance(run_id, str) or not run_id or len(namespace) > LONGEST["namespace"]:
+        return None
+    return f"{namespace}/{step[1]}", run_uuid_of(run_id), int(step[2])
+
+
+def _as_step(claim: EventClaim, process_key: str, run_uuid: str, number: int) -> EventClaim:
+    """Turn what an event claims of a run of its own into a step of its parent's run."""
+    run = claim.run
+    assert run is not None
+    claim.step = StepClaim(f"sql.{number}", number, run.seen, run.started_at, run.ended_at)
+    claim.process_key, claim.process_facets = process_key, {}
+    claim.run = RunClaim(
+        run_uuid=run_uuid,
+        seen=Seen.STARTED,
+        at=run.at,
+        started_at=None,
+        ended_at=None,
+        business_date=run.business_date,
+        parent_run_uuid=None,
+        facets=None,
+    )
     return claim
 
 
@@ -128,13 +180,17 @@ def _run_claim(event: Event, claim: EventClaim, facets: Mapping[str, Raw]) -> Ru
 def _dataset_claims(event: Event) -> Iterator[DatasetClaim]:
     if event.dataset is not None:
         yield _dataset_claim(event.dataset)
+    # dbt-ol sends the verdicts of its tests with the start already, and again with the end.
+    judged = event.event_type != "START"
     for part in event.inputs or ():
-        yield _dataset_claim(part, reads=True)
+        yield _dataset_claim(part, reads=True, judged=judged)
     for part in event.outputs or ():
-        yield _dataset_claim(part, writes=True)
+        yield _dataset_claim(part, writes=True, judged=judged)
 
 
-def _dataset_claim(part: DatasetPart, *, reads: bool = False, writes: bool = False) -> DatasetClaim:
+def _dataset_claim(
+    part: DatasetPart, *, reads: bool = False, writes: bool = False, judged: bool = True
+) -> DatasetClaim:
     facets = part.facets or _no_facets
     claim = DatasetClaim(
         namespace=part.namespace,
@@ -148,8 +204,10 @@ def _dataset_claim(part: DatasetPart, *, reads: bool = False, writes: bool = Fal
     if "symlinks" in facets:
         claim.symlinks = _symlinks(facets["symlinks"])
     claim.facets = _newest_facets(facets, DATASET_FACETS)
-    if any(some and ASSERTIONS in some for some in (facets, part.input_facets, part.output_facets)):
-        claim.assertions = tuple(_assertions(facets, part.input_facets, part.output_facets))
+    groups = (facets, part.input_facets, part.output_facets)
+    if judged and any(some and ASSERTIONS in some for some in groups):
+        # The same verdict may stand in several facets of a dataset.
+        claim.assertions = tuple({one.name: one for one in _assertions(*groups)}.values())
     return claim
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from floe.catalog.datasets import get_dataset
 from floe.catalog.processes import get_process
 from floe.catalog.runs import (
+    LOST,
     STARTED,
     SUCCESS,
     find_run,
@@ -79,7 +80,7 @@ def remainder_of(workspace: Workspace, run_id: str) -> Remainder | None:
         raise ForeignRunError(run_id, key)
     if run.status == SUCCESS:
         return None
-    if run.status == STARTED:
+    if run.status == STARTED or (run.status == LOST and not is_dead(_holder(run))):
         raise StillRunningError(run_id)
     spec = workspace.site.spec.processes.get(process.name)
     outputs = {} if spec is None else spec.outputs
@@ -127,11 +128,11 @@ def is_batch(workspace: Workspace, run_id: str) -> bool:
 def _dead_runs(workspace: Workspace) -> list[str]:
     prefix = f"{floe_process(workspace.site.spec.name, '').namespace}/"
     with workspace.catalog.reading() as session:
-        return [
-            run.run_uuid
-            for run in list_open_runs(session, prefix)
-            if is_dead(str(_facet(run).get("holder", "")))
-        ]
+        return [run.run_uuid for run in list_open_runs(session, prefix) if is_dead(_holder(run))]
+
+
+def _holder(run: "ProcessRun") -> str:
+    return str(_facet(run).get("holder", ""))
 
 
 def _bury(workspace: Workspace, run_id: str) -> None:

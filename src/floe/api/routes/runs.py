@@ -27,11 +27,13 @@ from floe.catalog.runs import (
     describe_outputs,
     describe_run,
     describe_steps,
+    explain_lost,
     page_runs,
 )
 
 State = Annotated[
-    list[Literal["STARTED", "SUCCESS", "FAILED", "CANCELLED"]] | None, Query(max_length=4)
+    list[Literal["STARTED", "SUCCESS", "FAILED", "CANCELLED", "LOST"]] | None,
+    Query(max_length=5),
 ]
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["runs"])
@@ -78,6 +80,7 @@ def get_run(
     with services_of(request).sessions.reading() as session:
         run = describe_run(session, str(run_uuid))
         detail = RunDetail(*run)
+        detail.lost_reason = explain_lost(run.status, run.parent_run_uuid)
         detail.inputs = [InputItem(*row) for row in describe_inputs(session, run.run_id)]
         detail.outputs = [OutputItem(*row) for row in describe_outputs(session, run.run_uuid)]
         detail.steps = [StepItem(*row) for row in describe_steps(session, run.run_id)]

@@ -111,6 +111,8 @@ class RunDetail(RunItem):
     saw_success: bool
     saw_failure: bool
     created_at: datetime
+    lost_reason: str | None = None
+    """Why it is LOST."""
     inputs: Sequence[InputItem] = ()
     outputs: Sequence[OutputItem] = ()
     steps: Sequence[StepItem] = ()

@@ -6,6 +6,7 @@ from floe.catalog.recording.claims import (
     EventClaim,
     RunClaim,
     Seen,
+    StepClaim,
     VersionClaim,
 )
 from floe.catalog.recording.group import (
@@ -28,6 +29,7 @@ __all__ = [
     "RunClaim",
     "Seen",
     "StaleKnowledgeError",
+    "StepClaim",
     "UnstorableClaimError",
     "VersionClaim",
     "index_forgotten",

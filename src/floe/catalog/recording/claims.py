@@ -35,6 +35,16 @@ class RunClaim(Struct, array_like=True, gc=False):
     facets: str | None
 
 
+class StepClaim(Struct, array_like=True, gc=False):
+    """What an event says of a step of its run."""
+
+    name: str
+    order: int
+    seen: int
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
 class VersionClaim(Struct, array_like=True, gc=False):
     """What an event says of a version that a run wrote or read."""
 
@@ -91,3 +101,5 @@ class EventClaim(Struct, array_like=True, gc=False):
     run: RunClaim | None = None
     datasets: list[DatasetClaim] = []
     process_facets: Mapping[str, str] = {}
+    # A step of the run, when the event is about that alone.
+    step: StepClaim | None = None

@@ -45,10 +45,10 @@ DATASETS = Merge(
 )
 
 # A run's status follows from all its events together: completed wins over failed, failed over
-# aborted. Both completed and failed is kept, and shows as a conflict.
+# aborted, and any of them over LOST. Both completed and failed is kept, and shows as a conflict.
 _RANK = (
-    "CASE {side}.status WHEN 'SUCCESS' THEN 3 WHEN 'FAILED' THEN 2 "
-    "WHEN 'CANCELLED' THEN 1 ELSE 0 END"
+    "CASE {side}.status WHEN 'SUCCESS' THEN 4 WHEN 'FAILED' THEN 3 "
+    "WHEN 'CANCELLED' THEN 2 WHEN 'LOST' THEN 1 ELSE 0 END"
 )
 _OLD_RANK, _NEW_RANK = _RANK.format(side="{old}"), _RANK.format(side="{new}")
 _NEWER_FACETS = (
@@ -82,6 +82,27 @@ RUNS = Merge(
     ),
     returning=("run_uuid", "run_id"),
 )  # fmt: skip
+
+# The statements of a dbt model, which its lineage client reports as jobs of their own.
+STEPS = Merge(
+    "run_step",
+    ("run_id", "step_name", "step_order", "status", "start_ts", "end_ts"),
+    key=("run_id", "step_name"),
+    update=(
+        earliest("start_ts"),
+        (
+            "end_ts",
+            f"CASE WHEN {_NEW_RANK} > {_OLD_RANK} THEN {{new}}.end_ts "
+            f"WHEN {_NEW_RANK} < {_OLD_RANK} THEN {{old}}.end_ts "
+            f"ELSE {earliest('end_ts')[1]} END",
+        ),
+        preferred("status", f"{_NEW_RANK} > {_OLD_RANK}"),
+    ),
+    through=Through("process_run", "run_uuid"),
+)
+
+# Runs by number whose parent has ended. One that has ended itself by now keeps its end.
+LOST_RUNS = Assign("process_run", "run_id", "status", "process_run.status = 'STARTED'")
 
 _SIGHTING = (earliest("first_seen"), latest("last_seen"))
 _SEEN_WIDER = "{new}.first_seen < {old}.first_seen OR {new}.last_seen > {old}.last_seen"

@@ -19,7 +19,7 @@ from floe.catalog.recording.observed import (
     record_facets,
     show_postponed,
 )
-from floe.catalog.recording.runs import record_runs
+from floe.catalog.recording.runs import ask_lost, mark_lost, record_runs, record_steps
 from floe.catalog.recording.scope import CHANGE_COLUMNS, Recording
 from floe.catalog.recording.sightings import (
     read_descriptions,
@@ -125,11 +125,14 @@ def _record_all(recording: Recording) -> Shown:
     record_columns(recording, described)
     record_schemas(recording, described)
     record_runs(recording)
+    record_steps(recording)
     record_edges(recording)
     shown = record_facets(recording)
     rules = ask_rules(recording)
+    maybe_lost = ask_lost(recording)
     record_inputs(recording)
     record_versions(recording, rules)
+    mark_lost(recording, maybe_lost)
     show_postponed(recording, shown)
     record_assertions(recording, kept)
     _record_failures(recording, kept)

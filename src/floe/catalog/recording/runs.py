@@ -1,18 +1,72 @@
 """Runs: each event of a run adds to what is known of it."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from floe.catalog.recording.claims import EventClaim, RunClaim, Seen
-from floe.catalog.recording.merges import RUNS
+from floe.catalog.recording.merges import LOST_RUNS, RUNS, STEPS
 from floe.catalog.recording.scope import Recording
-from floe.catalog.runs import CANCELLED, FAILED, STARTED, SUCCESS
-from floe.catalog.stores.merging import Row
+from floe.catalog.runs import CANCELLED, FAILED, LOST, STARTED, SUCCESS
+from floe.catalog.stores.merging import Answer, Fetched, Lookup, Row
+
+_ENDS = Seen.COMPLETED | Seen.FAILED | Seen.ABORTED
+STATUSES = Lookup("process_run", ("run_uuid", "status"), by=("run_uuid",))
+CHILDREN = Lookup("process_run", ("run_id", "run_uuid", "status"), by=("parent_run_uuid",))
 
 
 def record_runs(recording: Recording) -> None:
     """Write the runs of events; a run with several events here is merged one after the other."""
     for wave in _waves(recording):
         recording.written_runs.append(recording.merge_returning(RUNS, wave))
+
+
+def record_steps(recording: Recording) -> None:
+    """Write the steps of runs; a step with several events here is merged one after the other."""
+    waves: list[dict[tuple[str, str], Row]] = []
+    for claim in recording.claims:
+        if claim.run is None or claim.step is None:
+            continue
+        step, key = claim.step, (claim.run.run_uuid, claim.step.name)
+        wave = next((one for one in waves if key not in one), None)
+        if wave is None:
+            wave = {}
+            waves.append(wave)
+        moments = (recording.moment(step.started_at), recording.moment(step.ended_at))
+        wave[key] = (*key, step.order, status_of(step.seen), *moments)
+    for wave in waves:
+        recording.merge(STEPS, [wave[key] for key in sorted(wave)])
+
+
+@dataclass(frozen=True)
+class MaybeLost:
+    """Questions that are out: on the children of runs that ended, and on parents of others."""
+
+    children: Answer
+    parents: Answer
+
+
+def ask_lost(recording: Recording) -> MaybeLost:
+    """Ask for runs that may be lost, from both sides: a start may come after its parent's end."""
+    runs = [claim.run for claim in recording.claims if claim.run is not None]
+    ended = {run.run_uuid for run in runs if run.seen & _ENDS}
+    parents = {run.parent_run_uuid for run in runs if run.parent_run_uuid} - ended
+    return MaybeLost(
+        recording.find(CHILDREN, ended) if ended else Fetched([]),
+        recording.find(STATUSES, parents) if parents else Fetched([]),
+    )
+
+
+def mark_lost(recording: Recording, asked: MaybeLost) -> None:
+    """Mark runs as LOST whose parent has ended and that never reported an end."""
+    rows = asked.children.fetchall()
+    parents = asked.parents.fetchall()
+    if ended := {str(run_uuid) for run_uuid, status in parents if status != STARTED}:
+        rows = [*rows, *recording.find(CHILDREN, ended).fetchall()]
+    while lost := {number: str(run_uuid) for number, run_uuid, at in rows if at == STARTED}:
+        values = [(number, LOST) for number in sorted(lost)]
+        recording.merging.assign(recording.connection, LOST_RUNS, values)
+        # A lost run has children of its own, which nobody else will end.
+        rows = recording.find(CHILDREN, set(lost.values())).fetchall()
 
 
 def _waves(recording: Recording) -> Iterator[list[Row]]:
