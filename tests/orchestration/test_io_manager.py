@@ -312,6 +312,38 @@ def test_a_declared_dataset_is_held_to_its_schema_and_its_checks(
         assert project.main("risk.limits") == [(1, 5), (2, -1)]
 
 
+READER = """
+from dagster import AssetIn, asset
+
+
+@asset(key_prefix="risk", ins={"prices": AssetIn(key=["raw", "prices"])})
+def priced(prices):
+    return prices
+"""
+
+
+def test_an_asset_that_reads_a_bad_delivery_says_why(
+    shop: Workshop, instance: DagsterInstance
+) -> None:
+    prices = {
+        "format": "csv",
+        "location": "landing/{business_date}/*.csv",
+        "schema": [{"name": "price", "type": "decimal(18,4)"}],
+    }
+    shop.declare({"raw.prices": prices}, {}, orchestration={"asset_modules": ["reader"]})
+    shop.write(READER, "reader.py")
+    tags = {BUSINESS_DATE_TAG: str(TUESDAY)}
+    shop.write("price\n1.5\n", f"landing/{TUESDAY}/prices.csv")
+    made = make(shop, instance, "risk.priced", tags=tags)
+    assert made.success, why(made)
+    shop.write("price\n1.5\nabc\n", f"landing/{TUESDAY}/prices.csv")
+    said = why(make(shop, instance, "risk.priced", tags=tags))["risk__priced"]
+    assert said == (
+        "The delivery of 'raw.prices' was rejected: "
+        "prices.csv line 3: 'abc' is not a decimal(18,4) (column price)"
+    )
+
+
 def test_a_business_date_that_is_none_is_said(shop: Workshop, instance: DagsterInstance) -> None:
     result = make(shop, instance, "risk.limits", tags={BUSINESS_DATE_TAG: "tomorrow"})
     assert (

@@ -297,6 +297,33 @@ def test_a_rejected_version_fails_the_step_and_its_check(
 
 @pytest.mark.java
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("deliver", "told"),
+    [
+        (
+            lambda path: path.write_bytes(b"id,amount\n1,many\n"),
+            "The delivery of 'raw.trades' was rejected: trades.csv line 2: 'many' is not a double",
+        ),
+        (
+            lambda path: path.symlink_to("/etc/passwd"),
+            "The delivery of 'raw.trades' was rejected: the symbolic link landing/2026-09-01/",
+        ),
+        (lambda path: path.symlink_to("nowhere"), "leads to nowhere, which does not exist."),
+    ],
+)
+def test_a_bad_delivery_fails_the_step_in_one_sentence(
+    night: Workshop, instance: DagsterInstance, deliver: Any, told: str
+) -> None:
+    path = night.root / f"landing/{TUESDAY}/trades.csv"
+    path.unlink()
+    deliver(path)
+    result = make(night, instance, TOTALS_KEY, tags={"floe/business_date": str(TUESDAY)})
+    assert told in why(result).description
+    assert "\n" not in why(result).description
+
+
+@pytest.mark.java
+@pytest.mark.slow
 def test_a_range_of_partitions_is_run_in_order_and_a_failure_keeps_the_earlier_ones(
     night: Workshop, instance: DagsterInstance
 ) -> None:

@@ -150,12 +150,10 @@ class _Batch:
         return ""
 
     def _fault_of(self, before: str) -> str:
-        """Say whose fault it is: what was skipped itself names the one that it waited for."""
-        state = self._outcomes[before].state
-        words = {FAILED: "failed", WAITING: "lacks what it reads"}
-        if state in words:
-            return f"'{before}' {words[state]}"
-        return f"'{before}' was skipped because {self._outcomes[before].reason}"
+        """Name the process that failed or waits; one that was skipped names it already."""
+        outcome = self._outcomes[before]
+        words = {FAILED: "failed", WAITING: "waits for its inputs"}
+        return f"'{before}' {words[outcome.state]}" if outcome.state in words else outcome.reason
 
     def _run(self, name: str) -> Outcome:
         self._watcher.on_start(name)

@@ -20,7 +20,14 @@ from floe.execution.planning import InputsMissingError, RunPlan, wanted_date
 from floe.execution.spark.faults import is_lost
 from floe.execution.spark.reasons import spark_reason
 from floe.execution.sparks import Sparks
-from floe.execution.versions.arrivals import MISSING, Arrival, is_delivered, is_settled, receive
+from floe.execution.versions.arrivals import (
+    MISSING,
+    NOTHING,
+    Arrival,
+    is_delivered,
+    is_settled,
+    receive,
+)
 from floe.execution.versions.places import format_of
 from floe.execution.workspace import Workspace
 from floe.spec import ProcessSpec
@@ -145,7 +152,11 @@ def missing_explained(arrivals: Iterable[Arrival]) -> Iterator[None]:
     try:
         yield
     except InputsMissingError as error:
-        reasons = {one.dataset: one.reason for one in arrivals if one.state == MISSING}
+        reasons = {
+            one.dataset: one.reason
+            for one in arrivals
+            if one.state == MISSING and not one.reason.startswith(NOTHING)
+        }
         raise error.because(reasons) from error
 
 

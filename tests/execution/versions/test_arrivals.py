@@ -108,3 +108,29 @@ def test_an_asset_refuses_a_rejected_delivery_though_an_older_version_is_ready(
         shop.write("id,amount\n1,many\n", f"landing/{TUESDAY}/trades.csv")
         with pytest.raises(DeliveryRejectedError, match=r"trades\.csv line 2: 'many'"):
             look_for_deliveries(project.workspace, spark, "raw.trades", [TUESDAY])
+
+
+class FallsDown:
+    """Stands for a delivery that brings Spark down a number of times."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def __call__(self, workspace: Any, spark: Any, dataset: str, day: Any) -> Arrival:
+        if self.left:
+            self.left -= 1
+            # What a client sees when the server lost its session.
+            spark.stop()
+            spark.sql("select 1").collect()
+        return arrivals.receive(workspace, spark, dataset, day)
+
+
+@pytest.mark.parametrize(("times", "state"), [(1, "READY"), (2, "MISSING")])
+def test_a_delivery_that_brings_spark_down_is_tried_twice(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, times: int, state: str
+) -> None:
+    with shop.open() as project:
+        monkeypatch.setattr("floe.execution.receiving.receive", FallsDown(times))
+        arrival = receive(project)
+        assert arrival.state == state, arrival
+        assert ("Spark stopped twice" in arrival.reason) == (state == "MISSING")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = timedelta(hours=1)
 MISSING = "MISSING"
+NOTHING = "nothing was delivered"
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class _Reception:
         except DeliveryRejectedError as error:
             delivery = self._unreadable(place, error.reason)
         if delivery is None:
-            return self._missing(f"nothing was delivered for {self._day}")
+            return self._missing(f"{NOTHING} for {self._day}")
         arrival = self._register(known, delivery)
         if isinstance(self._format, Extracts) and delivery.details.get("path") and not arrival.new:
             self._discard(replace(place, path=delivery.path, details=delivery.details))
