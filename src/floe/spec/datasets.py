@@ -75,8 +75,8 @@ class ControlManifest(SpecModel):
     """Where it is, such as landing/{business_date}/fx.ctl."""
     delimiter: str = "="
     """What stands between a name and its value."""
-    rows: str | None = "rows"
-    """The name whose value is the row count."""
+    rows: str = "rows"
+    """The name whose value is the row count; "" when the file has none."""
     checksum_name: str | None = None
     """The name whose value is the checksum."""
     checksum: Checksum | None = None

@@ -2,20 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from floe.spec.base import SpecModel
 from floe.spec.document import Located, locate
 from floe.spec.findings import Finding, KeyPath, Problem
-from floe.spec.project import ProjectSpec
 from floe.spec.shape import Shaped, is_within, shape
 from floe.spec.variables import Resolved, resolve_variables
 from floe.spec.yaml_tree import Tree
 
 Model = TypeVar("Model", bound=SpecModel)
-
-_STAND_INS: dict[type[SpecModel], dict[str, Any]] = {ProjectSpec: {"name": "project"}}
-"""What stands in for required top-level keys that are missing or wrong."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,11 @@ class Examination(Generic[Model]):
     def judge(self, problems: Iterable[Problem]) -> list[Finding]:
         """Say what rules found wrong, unless it rests on what is wrong itself or not known yet."""
         findings = []
-        unsure = self.resolved.opaque | {problem.path for problem in self.shaped.problems}
+        unsure = (
+            self.resolved.opaque
+            | self.shaped.stood_in
+            | {problem.path for problem in self.shaped.problems}
+        )
         incomplete = set(self.document.incomplete)
         for problem in problems:
             paths = [self.shaped.renumbering.original(p) for p in (problem.path, *problem.also)]
@@ -57,7 +57,7 @@ def examine(
 ) -> Examination[Model]:
     """Resolve and validate a document; without an environment by the variables' defaults."""
     resolved = resolve_variables(document, environ)
-    shaped = shape(model, resolved.tree, resolved.opaque, _STAND_INS.get(model, {}))
+    shaped = shape(model, resolved.tree, resolved.opaque)
     return Examination(document, resolved, shaped)
 
 

@@ -84,8 +84,9 @@ class _Section:
         variables = self.document.variables
         variables[:] = [one for one in variables if one[: len(path)] != path]
         if isinstance(written, list):
-            return [((*path, index), item) for index, item in enumerate(written)]
-        return [(path, written)]
+            items = enumerate(written)
+            return [((*path, index), item) for index, item in items if item is not None]
+        return [] if written is None else [(path, written)]
 
     def _matches(self, path: KeyPath, pattern: Tree) -> Iterator[Path]:
         text = self._checked(path, pattern)

@@ -54,7 +54,11 @@ def load_platform(paths: ProjectPaths, environ: Environ | None = None) -> Platfo
         return PlatformSpec()
     document = read_document(paths.root, file)
     examination = examine(PlatformSpec, document, _environ(environ))
-    findings = [*document.findings, *examination.findings()]
+    findings = [
+        *document.findings,
+        *examination.findings(),
+        *examination.judge(check_platform(examination.tree)),
+    ]
     if findings:
         raise SpecError(findings)
     return examination.spec
@@ -74,18 +78,17 @@ def validate_project(paths: ProjectPaths, environ: Environ | None = None) -> Val
         draft = Draft(examination.spec, examination.tree, paths.root)
         findings += examination.findings()
         findings += examination.judge(check_project(draft))
-        for file in _platform_files(paths, _environ(environ)):
-            findings += _validate_platform(examination, draft, file)
+    for file in _platform_files(paths, _environ(environ)):
+        findings += _validate_platform(examination, paths.root, file)
     return Validation(document, examination.spec, sort_findings(findings))
 
 
-def _validate_platform(
-    project: Examination[ProjectSpec], draft: Draft, file: Path
-) -> list[Finding]:
-    document = read_document(draft.root, file)
+def _validate_platform(project: Examination[ProjectSpec], root: Path, file: Path) -> list[Finding]:
+    document = read_document(root, file)
     if not document.is_readable:
         return document.findings
     platform = examine(PlatformSpec, document, environ=None)
+    draft = Draft(project.spec, project.tree, root)
     return [
         *document.findings,
         *platform.findings(),

@@ -47,7 +47,25 @@ def resolve_variables(document: Located, environ: Mapping[str, str] | None) -> R
         else:
             value = read_plain(found.text) if isinstance(written, Plain) else found.text
             editor.set(path, value)
-    return Resolved(editor.tree, frozenset(opaque), tuple(problems))
+    tree = _without_null_keys(editor.tree)
+    return Resolved(tree, frozenset(opaque), tuple(problems))
+
+
+def _without_null_keys(tree: Tree) -> Tree:
+    """Leave out keys whose value is null: null means absent. What has none stays as it is."""
+    if isinstance(tree, dict):
+        kept = {
+            key: _without_null_keys(value) if isinstance(value, dict | list) else value
+            for key, value in tree.items()
+            if value is not None
+        }
+        same = len(kept) == len(tree) and all(kept[key] is value for key, value in tree.items())
+        return tree if same else kept
+    if isinstance(tree, list):
+        items = [_without_null_keys(item) for item in tree]
+        same = all(new is old for new, old in zip(items, tree, strict=True))
+        return tree if same else items
+    return tree
 
 
 def _not_set(path: KeyPath, name: str) -> Problem:

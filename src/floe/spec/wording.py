@@ -64,16 +64,25 @@ def _mistyped(path: KeyPath, meant: str) -> Problem:
 
 def _unknown_tag(anatomy: Anatomy, error: ErrorDetails) -> Problem:
     """A union is told apart by one of its keys: `type` or `kind`."""
-    context = error["ctx"]
-    key = "type" if context["discriminator"] in ("'type'", "_dimension()") else "kind"
+    context, key = error["ctx"], discriminator_of(error)
     path = (*anatomy.path, key)
     if not isinstance(error["input"], dict):
         return Problem(anatomy.path, "must be a mapping", f"Write it as {key}: …")
     if error["type"] == "union_tag_not_found":
         near = nearest(key, error["input"])
         return _mistyped((*anatomy.path, near), key) if near else _missing(path)
-    tag, expected = context["tag"], _QUOTED.findall(context["expected_tags"])
-    return Problem(path, f"'{tag}' is not a known {key}", suggest(tag, expected))
+    tag = context["tag"]
+    return Problem(path, f"'{tag}' is not a known {key}", suggest(tag, expected_tags(error)))
+
+
+def discriminator_of(error: ErrorDetails) -> str:
+    """Return the key that tells the members of a union apart."""
+    return "type" if error["ctx"]["discriminator"] in ("'type'", "_dimension()") else "kind"
+
+
+def expected_tags(error: ErrorDetails) -> list[str]:
+    """Return the values that the discriminator of a union may have; empty when unknown."""
+    return _QUOTED.findall(error["ctx"].get("expected_tags", ""))
 
 
 def _not_a_choice(anatomy: Anatomy, error: ErrorDetails) -> Problem:
@@ -103,8 +112,6 @@ def _wrong_value(anatomy: Anatomy, error: ErrorDetails) -> Problem:
     expected, hint = _KINDS.get(base, (None, ""))
     if expected is None:
         return Problem(anatomy.path, error["msg"].lower(), "Correct the value.", anatomy.at_key)
-    if written is None:
-        return Problem(anatomy.path, "has no value", f"{hint[:-1]}, or remove the key.")
     return Problem(anatomy.path, f"must be {expected}{_instead(written)}", hint, anatomy.at_key)
 
 

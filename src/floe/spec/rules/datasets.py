@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from string import Formatter
 
-from pydantic import ValidationError
-
 from floe.spec.datasets import DatasetSpec
 from floe.spec.findings import KeyPath, Problem
 from floe.spec.formats import BUILT_IN, JdbcOptions, known_formats
@@ -14,7 +12,7 @@ from floe.spec.rules.calendars import unknown_calendar
 from floe.spec.rules.checks import check_check, unknown_column
 from floe.spec.rules.draft import Draft
 from floe.spec.rules.files import missing_file
-from floe.spec.wording import explain
+from floe.spec.shape import shape
 
 ON_DISK = frozenset({"parquet", "csv", "fixed_width", "files"})
 """Formats whose files floe itself lists, moves and removes."""
@@ -41,22 +39,23 @@ def _check_format(draft: Draft, path: KeyPath, dataset: DatasetSpec) -> Iterator
         yield Problem((*path, "format"), f"no format named '{dataset.format}'", hint)
     if model is None:
         return
-    try:
-        options = model.model_validate(dataset.options)
-    except ValidationError as failure:
-        for error in failure.errors(include_url=False):
-            problem = explain(model, error)
-            at, also = (*path, "options", *problem.path), ((*path, "format"),)
-            yield replace(problem, path=at, also=also)
-        return
-    if isinstance(options, JdbcOptions):
-        yield from _check_jdbc(draft, (*path, "options"), options)
+    shaped = shape(model, dict(dataset.options))
+    for problem in shaped.problems:
+        at, also = (*path, "options", *problem.path), ((*path, "format"),)
+        yield replace(problem, path=at, also=also)
+    if isinstance(shaped.spec, JdbcOptions):
+        wrong = {problem.path for problem in shaped.problems}
+        for problem in _check_jdbc(draft, path, shaped.spec):
+            if problem.path[len(path) + 1 :] not in wrong:
+                yield problem
     if dataset.format == "fixed_width":
         yield from _check_widths(path, dataset)
 
 
-def _check_jdbc(draft: Draft, path: KeyPath, options: JdbcOptions) -> Iterator[Problem]:
-    if (options.table is None) == (options.query is None):
+def _check_jdbc(draft: Draft, dataset: KeyPath, options: JdbcOptions) -> Iterator[Problem]:
+    path = (*dataset, "options")
+    neither = draft.lacks(path, JdbcOptions, "table", "query")
+    if neither or (options.table is not None and options.query is not None):
         yield Problem(path, "needs either a table or a query", "Give one of the two.", at_key=True)
     if options.query is not None:
         yield from missing_file(draft, (*path, "query"), options.query)
@@ -145,12 +144,11 @@ def _check_classifications(draft: Draft, path: KeyPath, dataset: DatasetSpec) ->
 
 def _check_requirements(draft: Draft, path: KeyPath) -> Iterator[Problem]:
     governance = draft.spec.governance
-    if not governance.require or not draft.has_all(path, DatasetSpec):
-        return
     written = draft.written(path)
     for key in governance.require:
         covered = key == "owner" and governance.default_owner is not None
         covered = covered or (key == "retention" and governance.default_retention is not None)
-        if not written.get(key) and not covered:
+        lacks = draft.lacks(path, DatasetSpec, key) or (key in written and not written[key])
+        if lacks and not covered:
             message = "is missing, and governance.require demands it"
             yield Problem((*path, key), message, "Add it.", at_key=True)

@@ -8,7 +8,7 @@ from typing import Any
 from floe.spec.anatomy import known_keys
 from floe.spec.base import SpecModel
 from floe.spec.findings import KeyPath, Problem
-from floe.spec.nearby import Suggestions
+from floe.spec.nearby import Suggestions, nearest
 from floe.spec.project import ProjectSpec
 
 _SECTIONS: dict[str, KeyPath] = {
@@ -40,17 +40,20 @@ class Draft:
             here = here.get(step) if isinstance(here, dict) else None
         return here if isinstance(here, dict) else {}
 
-    def has_all(self, path: KeyPath, model: type[SpecModel]) -> bool:
-        """Tell whether every key at a path is known: then what is not there is really missing.
+    def lacks(self, path: KeyPath, model: type[SpecModel], *keys: str) -> bool:
+        """Tell whether none of some keys was written at a path, not even mistyped.
 
-        A mistyped key is a finding already; that its right spelling is missing is no second.
+        A mistyped key is a finding already: that its right spelling is missing is no second.
         """
-        return self.written(path).keys() <= known_keys(model).keys()
+        written, known = self.written(path).keys(), known_keys(model).keys()
+        mistyped = {nearest(key, known) for key in written - known}
+        return not set(keys) & (written | mistyped)
 
     def columns(self, dataset: str) -> tuple[str, ...]:
         """Return the columns of a dataset's schema, empty when it has none or one is unclear."""
         schema = self.written(("datasets", dataset)).get("schema")
-        columns = schema if isinstance(schema, list) else []
+        listed = schema if isinstance(schema, list) else []
+        columns = [column for column in listed if column is not None]
         names = [one.get("name") if isinstance(one, dict) else None for one in columns]
         clear = all(isinstance(name, str) and "${" not in name for name in names)
         return tuple(str(name) for name in names) if clear else ()
@@ -58,7 +61,7 @@ class Draft:
     def length(self, path: KeyPath) -> int:
         """Return how many items were written in the list at a path."""
         items = self.written(path[:-1]).get(str(path[-1]))
-        return len(items) if isinstance(items, list) else 0
+        return sum(item is not None for item in items) if isinstance(items, list) else 0
 
     def unknown(
         self, path: KeyPath, what: str, name: str, known: Collection[str], otherwise: str

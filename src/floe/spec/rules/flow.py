@@ -31,8 +31,10 @@ def check_flow(draft: Draft) -> Iterator[Problem]:
 def _check_writers(draft: Draft, writes: dict[str, list[_Write]]) -> Iterator[Problem]:
     for dataset, (first, *others) in writes.items():
         path = ("datasets", dataset)
-        may_be_many = not draft.has_all(path, DatasetSpec)
-        if not others or may_be_many or draft.written(path).get("writers") == "many":
+        mistyped = "writers" not in draft.written(path) and not draft.lacks(
+            path, DatasetSpec, "writers"
+        )
+        if not others or mistyped or draft.written(path).get("writers") == "many":
             continue
         for other in others:
             message = f"'{dataset}' is already written by '{first.process}'"

@@ -88,8 +88,7 @@ def _check_sensors(draft: Draft) -> Iterator[Problem]:
         elif isinstance(sensor, RunStatusSensor):
             for index, job in enumerate(sensor.watched_jobs):
                 yield from _unknown_job(draft, (*path, "watched_jobs", index), job)
-            silent = not {"job", "notify"} & draft.written(path).keys()
-            if silent and draft.has_all(path, RunStatusSensor):
+            if draft.lacks(path, RunStatusSensor, "job", "notify"):
                 hint = "Give it a job to start, or channels to notify."
                 yield Problem(path, "reacts to nothing", hint, at_key=True)
 
@@ -132,8 +131,7 @@ def _check_assets(draft: Draft) -> Iterator[Problem]:
             at = (*path, "partitions")
             yield draft.unknown(at, "partitions", asset.partitions, partitions, otherwise)
         needs_cron = asset.automation_condition == "on_cron"
-        without = "cron_schedule" not in draft.written(path) and draft.has_all(path, AssetConfig)
-        if needs_cron and without:
+        if needs_cron and draft.lacks(path, AssetConfig, "cron_schedule"):
             hint = "on_cron needs it."
             yield Problem((*path, "cron_schedule"), "is missing", hint, at_key=True)
         if asset.cron_schedule is not None and not needs_cron:
@@ -165,8 +163,8 @@ def _check_automated(draft: Draft, path: KeyPath, pattern: str) -> Iterator[Prob
 def _check_dbt(draft: Draft) -> Iterator[Problem]:
     dbt = draft.spec.orchestration.dbt
     path = ("orchestration", "dbt")
-    if dbt is None or draft.tree.get("transforms") or not draft.has_all(path, Dbt):
+    if dbt is None or draft.tree.get("transforms"):
         return
-    if dbt.project_dir is None and dbt.manifest_path is None:
+    if draft.lacks(path, Dbt, "project_dir", "manifest_path"):
         hint = "Give project_dir, or a dbt project under transforms."
         yield Problem(path, "names no dbt project", hint, at_key=True)

@@ -32,8 +32,7 @@ def check_processes(draft: Draft) -> Iterator[Problem]:
 
 def _check_work(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterator[Problem]:
     given = [key for key in WORK if key in draft.written(path)]
-    complete = draft.has_all(path, ProcessSpec)
-    if not given and complete:
+    if draft.lacks(path, ProcessSpec, *WORK):
         hint = f"Give one of: {', '.join(WORK)}."
         yield Problem(path, "does nothing", hint, at_key=True)
     elif len(given) > 1:
@@ -43,7 +42,7 @@ def _check_work(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterator[P
         wanted = " or ".join(ENGINES[process.engine])
         message = f"the engine {process.engine} does not run {given[0]}"
         yield Problem((*path, "engine"), message, f"Give {wanted}, or leave the engine out.")
-    if process.runs_on == "database" and complete and "connection" not in draft.written(path):
+    if process.runs_on == "database" and draft.lacks(path, ProcessSpec, "connection"):
         hint = "Name a connection of platform.yaml."
         yield Problem((*path, "connection"), "is missing", hint, at_key=True)
     if process.sql is not None:
@@ -75,14 +74,15 @@ def _check_inputs(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterator
             otherwise = "Declare it under datasets."
             named = (*at, "dataset")
             yield draft.unknown(named, "dataset", input_.dataset, datasets, otherwise)
-        if input_.mapping == "last" and input_.count is None and draft.has_all(at, Input):
+        if input_.mapping == "last" and draft.lacks(at, Input, "count"):
             yield Problem((*at, "count"), "is missing", "Say how many versions.", at_key=True)
         if input_.mapping != "last" and input_.count is not None:
             message = f"means nothing with mapping {input_.mapping}"
             yield Problem((*at, "count"), message, "Use mapping: last, or remove it.", at_key=True)
         if input_.calendar is not None:
             yield from unknown_calendar(draft, (*at, "calendar"), input_.calendar)
-    idle = not draft.written((*path, "inputs")) and draft.has_all(path, ProcessSpec)
+    empty = "inputs" in draft.written(path) and not draft.written((*path, "inputs"))
+    idle = empty or draft.lacks(path, ProcessSpec, "inputs")
     if process.trigger == "dataset" and idle:
         hint = "Give it inputs, or another trigger."
         message, also = "a process without inputs is never ready", ((*path, "inputs"),)
@@ -108,8 +108,10 @@ def _check_outputs(draft: Draft, path: KeyPath, process: ProcessSpec) -> Iterato
 def _check_write(draft: Draft, path: KeyPath, name: str, mode: str) -> Iterator[Problem]:
     written = draft.written(("datasets", name))
     needs = {"merge": "keys", "overwrite_partition": "partition_column"}.get(mode)
-    complete = draft.has_all(("datasets", name), DatasetSpec)
-    if needs is not None and complete and not written.get(needs):
+    if needs is None:
+        return
+    empty = needs in written and not written[needs]
+    if empty or draft.lacks(("datasets", name), DatasetSpec, needs):
         message = f"{mode} needs {needs}, which '{name}' does not have"
         at = ("datasets", name, needs)
         yield Problem((*path, "write"), message, f"Add {needs} to the dataset.", also=(at,))

@@ -38,7 +38,7 @@ def _values(text: str, delimiter: str) -> dict[str, str]:
 
 
 def _wanted(values: dict[str, str], name: str | None) -> str | None:
-    if name is None:
+    if not name:
         return None
     if name not in values:
         raise PromiseError(f"it has no line for '{name}'")
