@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from sqlalchemy import func, select
 
-from floe.api.doors import CALM, ProcessDoor
+from floe.api.process_door import CALM, ProcessDoor
 from floe.catalog.database import Catalog
 from floe.catalog.recording import EventClaim
 from floe.catalog.tables import RunEvent
 from floe.events.ingest import read_claim
-from floe.events.writer import LENGTH, Frames, Writer, frame, read_request
+from floe.events.writer import READY, Frames, Orders, Writer, frame, read_request
 from tests.api.night import event
+
+ORDERS = Orders("sqlite:///elsewhere.db", [])
 
 
 class Process:
@@ -24,6 +26,13 @@ class Process:
     def __init__(self, line: socket.socket) -> None:
         self._line, self._frames = line, Frames()
         self.given: list[int] = []
+
+    async def start(self) -> None:
+        """Hear which catalog it is, and say that it is ready."""
+        loop = asyncio.get_running_loop()
+        assert await loop.sock_recv(self._line, 1 << 20) == frame(ORDERS)
+        await loop.sock_sendall(self._line, frame(READY))
+        await asyncio.sleep(0.05)
 
     async def hear(self) -> None:
         """Take what comes next."""
@@ -53,13 +62,16 @@ def with_door(catalog: Catalog, use: Callable[[ProcessDoor, Process], Awaitable[
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         pid = os.posix_spawn(shutil.which("true") or "true", ["true"], {})
-        door = await ProcessDoor(Writer(pid, ours), catalog).open()
-        assert await asyncio.get_running_loop().sock_recv(theirs, LENGTH.size) == LENGTH.pack(0)
+        door = await ProcessDoor(Writer(pid, ours, ORDERS), catalog).open()
+        process = Process(theirs)
         try:
-            await use(door, Process(theirs))
+            await process.start()
+            await use(door, process)
         finally:
+            closing = asyncio.create_task(door.close())
+            await asyncio.sleep(0)
             theirs.close()
-            await door.close()
+            await closing
 
     asyncio.run(go())
 

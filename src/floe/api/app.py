@@ -12,16 +12,18 @@ from fastapi import FastAPI
 from floe import __version__
 from floe.api.bodies import Budget
 from floe.api.documents import write_document
-from floe.api.doors import Door, ProcessDoor, ThreadDoor
+from floe.api.doors import Door, ThreadDoor
 from floe.api.doorway import Doorway
 from floe.api.envelope import Envelope, packing
 from floe.api.gate import ONLY_LOCAL, OpenGate, TokenGate
 from floe.api.hosts import Hosts
 from floe.api.metrics import Metrics
 from floe.api.problems import HANDLERS
+from floe.api.process_door import ProcessDoor
 from floe.api.routes import ROUTERS
 from floe.api.services import Services
 from floe.api.watch import ChangeWatch
+from floe.api.watched_door import WatchedDoor
 from floe.catalog import Catalog
 from floe.catalog.sessions import Sessions
 from floe.client.names import LAKE
@@ -94,7 +96,7 @@ def _make_services(
     sessions = Sessions(catalog)
     return Services(
         sessions=sessions,
-        door=door,
+        door=WatchedDoor(door),
         gate=TokenGate(sessions, hosts=hosts) if login else OpenGate(),
         metrics=Metrics(),
         watch=ChangeWatch(sessions),

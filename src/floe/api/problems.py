@@ -26,6 +26,7 @@ from floe.api.errors import (
     UnknownHostError,
     WrongTypeError,
 )
+from floe.api.process_door import WriterEndedError
 from floe.catalog import NotFoundError
 from floe.catalog.database import CatalogUnreachableError
 from floe.catalog.errors import (
@@ -35,7 +36,11 @@ from floe.catalog.errors import (
     WrongStateError,
 )
 from floe.catalog.migrate import CatalogOutdatedError, CatalogTooNewError
-from floe.catalog.recording import CatalogUnavailableError, UnstorableClaimError
+from floe.catalog.recording import (
+    CatalogUnavailableError,
+    EventFailedError,
+    UnstorableClaimError,
+)
 from floe.catalog.search import CursorError
 from floe.catalog.sessions import CatalogAwayError
 from floe.client.errors import BadReportError
@@ -74,6 +79,7 @@ STATUSES: Mapping[type[FloeError], int] = {
     UnfitValueError: 422,
     BadReportError: 422,
     AddressBlockedError: 429,
+    EventFailedError: 500,
     CatalogAwayError: 503,
     CatalogOutdatedError: 503,
     CatalogTooNewError: 503,
@@ -81,6 +87,7 @@ STATUSES: Mapping[type[FloeError], int] = {
     CatalogUnreachableError: 503,
     DoorBusyError: 503,
     DoorClosedError: 503,
+    WriterEndedError: 503,
 }
 
 

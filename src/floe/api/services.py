@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from floe.api.bodies import Budget
-    from floe.api.doors import Door
     from floe.api.gate import Gate
     from floe.api.hosts import Hosts
     from floe.api.metrics import Metrics
     from floe.api.watch import ChangeWatch
+    from floe.api.watched_door import WatchedDoor
     from floe.catalog.principals import Identity
     from floe.catalog.sessions import Sessions
 
@@ -24,7 +24,7 @@ class Services:
     """All that an app has one of."""
 
     sessions: "Sessions"
-    door: "Door"
+    door: "WatchedDoor"
     gate: "Gate"
     metrics: "Metrics"
     watch: "ChangeWatch"

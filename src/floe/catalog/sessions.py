@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
 from floe.catalog.database import Catalog
+from floe.catalog.stores import Fault
 from floe.errors import FloeError
 
 # A connection that answered so lately is taken to be alive, without asking it first.
@@ -50,7 +51,7 @@ class Sessions:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A session for queries. What it changes is thrown away."""
-        with _outages_explained():
+        with _outages_explained(self.catalog):
             session = self._take()
             try:
                 yield session
@@ -69,7 +70,7 @@ class Sessions:
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """A session that commits at the end."""
-        with _outages_explained(), self.catalog.writing() as session:
+        with _outages_explained(self.catalog), self.catalog.writing() as session:
             yield session
 
     def close(self) -> None:
@@ -103,13 +104,15 @@ def _end(session: Session) -> None:
 
 
 @contextmanager
-def _outages_explained() -> Iterator[None]:
+def _outages_explained(catalog: Catalog) -> Iterator[None]:
     try:
         yield
     except PoolTimeoutError as error:
         raise CatalogAwayError("all its connections are busy") from error
     except DBAPIError as error:
-        if isinstance(error, OperationalError) or error.connection_invalidated:
+        fault = catalog.store.fault_of(error.orig or error)
+        lost = isinstance(error, OperationalError) or error.connection_invalidated
+        if lost or fault is Fault.DATABASE:
             raise CatalogAwayError(_first_line(error)) from error
         raise
 

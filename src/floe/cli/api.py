@@ -78,12 +78,12 @@ def api(
     )
     from floe.api import create_app
     from floe.api.hosts import Hosts
-    from floe.events.writer import fork_writer, let_collector_rest
+    from floe.events.writer import Orders, fork_writer, let_collector_rest
 
     dates = date_rules(project)
     # What the two share is loaded by now, and nothing is open yet.
     gc.freeze()
-    writer = fork_writer(home.url, listener, dates=dates)
+    writer = fork_writer(Orders(home.url, dates.patterns), listener)
     found = _found_at(home, local_url_of(listener))
     with listener, writer.line, open_home(home) as catalog, found:
         first = None if no_auth else make_admin(catalog, home.token_file)

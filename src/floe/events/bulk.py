@@ -18,7 +18,13 @@ from pathlib import Path
 from floe import clock
 from floe.catalog import Catalog
 from floe.catalog.events import ImportProgress, ImportRecorder, begin_import, move_import
-from floe.catalog.recording import EventClaim, index_forgotten, index_recorded, record_group
+from floe.catalog.recording import (
+    EventClaim,
+    EventFailedError,
+    index_forgotten,
+    index_recorded,
+    record_group,
+)
 from floe.errors import FloeError
 from floe.events.claims import RETENTION
 from floe.events.errors import BadEventError
@@ -144,7 +150,7 @@ class _Load:
         for line in lines:
             try:
                 claim = _read(line, read)
-            except BadEventError as error:
+            except (BadEventError, EventFailedError) as error:
                 rejected += 1
                 self.watcher.on_reject(Rejected(line.number, str(error)))
                 continue
@@ -171,7 +177,7 @@ class _Load:
     def _record(self, claims: Sequence[EventClaim]) -> dict[int, FloeError]:
         if not claims:
             return {}
-        return dict(record_group(self._catalog, self._recorder, claims, clock.now()))
+        return record_group(self._catalog, self._recorder, claims, clock.now())
 
 
 def _read(line: _Line, read: Callable[[bytes], EventClaim]) -> EventClaim | None:

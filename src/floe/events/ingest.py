@@ -21,6 +21,7 @@ from floe.catalog.recording import (
     Recorder,
     index_forgotten,
     index_recorded,
+    log_failure,
     record_group,
     tidy_up,
 )
@@ -55,9 +56,17 @@ class DoorClosedError(FloeError):
 def read_claim(
     body: bytes, *, historical: bool = False, retention: timedelta = RETENTION
 ) -> EventClaim:
-    """Read an event and what it claims; raise BadEventError with every reason against it."""
+    """Read an event and what it claims; raise BadEventError with every reason against it.
+
+    An unexpected error concerns this event only: it is logged and raised as EventFailedError.
+    """
     now = clock.now()
-    return claims_of(read_event(body), body, now, historical=historical, retention=retention)
+    try:
+        return claims_of(read_event(body), body, now, historical=historical, retention=retention)
+    except FloeError:
+        raise
+    except Exception as error:
+        raise log_failure(error) from error
 
 
 class Answer(Protocol):

@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,12 @@ from typing import NoReturn
 import msgspec
 
 from floe.catalog import open_catalog
-from floe.catalog.recording import CatalogUnavailableError, EventClaim, UnstorableClaimError
+from floe.catalog.recording import (
+    CatalogUnavailableError,
+    EventClaim,
+    EventFailedError,
+    UnstorableClaimError,
+)
 from floe.errors import FloeError
 from floe.events.ingest import (
     MOST_IN_GROUP,
@@ -30,39 +36,56 @@ from floe.events.ingest import (
     GroupWriter,
     Waiting,
 )
-from floe.spec.dates import DEFAULT_RULES, DateRules
+from floe.spec.dates import DateRules
 
 LENGTH = struct.Struct("!I")
 MOST_AT_ONCE = 1 << 20
 COLLECTED_AFTER = (20_000, 20, 20)
 # How an error travels: its place in this list, and its reason if it has one.
-ERRORS: tuple[Callable[[str], FloeError], ...] = (
+KINDS: tuple[Callable[..., FloeError], ...] = (
     CatalogUnavailableError,
     UnstorableClaimError,
-    lambda _: DoorBusyError(),
-    lambda _: DoorClosedError(),
+    EventFailedError,
+    DoorBusyError,
+    DoorClosedError,
 )
-KINDS = (CatalogUnavailableError, UnstorableClaimError, DoorBusyError, DoorClosedError)
 Fault = tuple[int, str]
 # Claims under a ticket; and what became of them: what was wrong by place, or with all of them.
 Request = tuple[int, list[EventClaim]]
 Outcome = dict[int, Fault] | Fault
 Outcomes = list[tuple[int, Outcome]]
+READY: Outcomes = []
+STDIN = 0
 _encode = msgspec.msgpack.Encoder().encode
 _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _outcomes: msgspec.msgpack.Decoder[Outcomes] = msgspec.msgpack.Decoder(Outcomes)
 
 
+class Orders(msgspec.Struct, array_like=True, frozen=True):
+    """What a writer has to know: the catalog, and how dates are found in names."""
+
+    url: str
+    date_patterns: list[str]
+
+    def __repr__(self) -> str:
+        # The URL may hold a password.
+        return "Orders(…)"
+
+
 @dataclass(frozen=True)
 class Writer:
-    """A process that writes events, and the line to it."""
+    """A process that writes events to a catalog, and the socket to it.
+
+    The first frame brings its orders. It answers with an empty list once it can write.
+    """
 
     pid: int
     line: socket.socket
+    orders: Orders
 
 
-def fork_writer(url: str, *others: socket.socket, dates: DateRules = DEFAULT_RULES) -> Writer:
-    """Make a process that writes to a catalog once the first frame tells it to, an empty one.
+def fork_writer(orders: Orders, *others: socket.socket) -> Writer:
+    """Fork a process that writes to a catalog.
 
     To be called while there are no threads and no connections, which it would share. `others` are
     sockets that are not its own.
@@ -70,9 +93,32 @@ def fork_writer(url: str, *others: socket.socket, dates: DateRules = DEFAULT_RUL
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        _be_writer(url, theirs, (ours, *others), dates)
+        _be_writer(theirs, (ours, *others))
     theirs.close()
-    return Writer(pid, ours)
+    return Writer(pid, ours, orders)
+
+
+def spawn_writer(orders: Orders) -> Writer:
+    """Start a new process that writes to a catalog, from a process that has threads.
+
+    It takes longer than a fork, because the new process loads its modules first.
+    """
+    ours, theirs = socket.socketpair()
+    try:
+        # A group of its own, so that Ctrl-C in the terminal does not reach it while it starts.
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "floe.events.writer"],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), STDIN)],
+            setpgroup=0,
+        )
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return Writer(pid, ours, orders)
 
 
 def let_collector_rest() -> None:
@@ -105,19 +151,16 @@ def read_outcomes(packed: bytes) -> Outcomes:
 def error_of(fault: Fault) -> FloeError:
     """The error that a fault stands for."""
     kind, reason = fault
-    return ERRORS[kind](reason)
+    return KINDS[kind](reason) if reason else KINDS[kind]()
 
 
 def _fault_of(error: BaseException) -> Fault:
-    for place, kind in enumerate(KINDS):
-        if isinstance(error, kind):
-            return place, getattr(error, "reason", "")
+    if type(error) in KINDS:
+        return KINDS.index(type(error)), getattr(error, "reason", "")
     return KINDS.index(CatalogUnavailableError), f"{type(error).__name__}: {error}"
 
 
-def _be_writer(
-    url: str, line: socket.socket, others: Sequence[socket.socket], dates: DateRules
-) -> NoReturn:
+def _be_writer(line: socket.socket, others: Sequence[socket.socket] = ()) -> NoReturn:
     status = 1
     try:
         for other in others:
@@ -126,7 +169,7 @@ def _be_writer(
         for stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(stop, signal.SIG_IGN)
         let_collector_rest()
-        _serve(url, line, dates)
+        _serve(line)
         status = 0
     except BaseException:  # noqa: BLE001 - the process ends here, and says why
         traceback.print_exc()
@@ -135,13 +178,16 @@ def _be_writer(
         os._exit(status)
 
 
-def _serve(url: str, line: socket.socket, dates: DateRules) -> None:
-    if len(line.recv(LENGTH.size, socket.MSG_WAITALL)) < LENGTH.size:
+def _serve(line: socket.socket) -> None:
+    orders = _read_orders(line)
+    if orders is None:
         return
-    catalog, requests = open_catalog(url), _Requests(line)
-    writer = GroupWriter(catalog, dates)
+    catalog, requests = open_catalog(orders.url), _Requests(line)
+    writer = GroupWriter(catalog, DateRules(orders.date_patterns))
     try:
         writer.start()
+        with suppress(OSError):
+            line.sendall(frame(READY))
         while (group := requests.take()) is not None:
             _write(writer, group, line)
             writer.rest(quiet=not group)
@@ -150,6 +196,16 @@ def _serve(url: str, line: socket.socket, dates: DateRules) -> None:
     finally:
         writer.close()
         catalog.close()
+
+
+def _read_orders(line: socket.socket) -> Orders | None:
+    """The first frame; None if the API ended before it sent one."""
+    head = line.recv(LENGTH.size, socket.MSG_WAITALL)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    body = line.recv(length, socket.MSG_WAITALL)
+    return None if len(body) < length else msgspec.msgpack.decode(body, type=Orders)
 
 
 def _write(writer: GroupWriter, requests: Sequence[Request], line: socket.socket) -> None:
@@ -230,3 +286,7 @@ class _Ticket:
 
     def set_exception(self, error: BaseException) -> None:
         self.outcomes.append((self.number, _fault_of(error)))
+
+
+if __name__ == "__main__":
+    _be_writer(socket.socket(fileno=STDIN))

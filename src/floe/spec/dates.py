@@ -75,6 +75,11 @@ class DateRules:
         self.fold = lru_cache(MOST_REMEMBERED)(self._fold)
         self.read_part = lru_cache(MOST_REMEMBERED)(self._read_part)
 
+    @property
+    def patterns(self) -> list[str]:
+        """The patterns, for another process to make the same rules from."""
+        return [pattern.pattern for pattern in self._patterns]
+
     def _fold(self, name: str) -> Dated | None:
         """Take the dates out of a name; None if it has none, or would be nothing without."""
         found = self._find(name)

@@ -12,6 +12,7 @@ from floe.api.metrics import MEDIA_TYPE
 from floe.api.schemas.governance import Caller, Health, Readiness, Stats
 from floe.api.services import caller_of, services_of
 from floe.catalog.migrate import check_catalog, known_revisions
+from floe.catalog.recording import CatalogUnavailableError
 from floe.catalog.stats import count_nouns
 from floe.events.ingest import DoorClosedError
 
@@ -48,13 +49,17 @@ async def get_health() -> Response:
     "/readiness", operation_id="get_readiness", summary="May it be used", **gives(Readiness)
 )
 def get_readiness(request: Request) -> Response:
-    """Answers 200 when the catalog answers, with the tables that this floe needs, and takes events.
+    """Answers 200 when the catalog answers, has the tables that this floe needs, and takes events.
 
-    Else 503 says what is missing.
+    Else 503 says what is missing. After an event could not be stored, it stays 503 until that
+    event, which is retried every two seconds, has been stored.
     """
     services = services_of(request)
     if not services.door.is_open:
         raise DoorClosedError
+    outage = services.door.outage
+    if outage is not None:
+        raise CatalogUnavailableError(outage)
     check_catalog(services.sessions.catalog)
     return reply(Readiness("ready", known_revisions()[-1]))
 

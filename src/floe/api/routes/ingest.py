@@ -24,7 +24,7 @@ from floe.api.errors import BadBodyError, Fault, TooLargeError, UnfitValueError
 from floe.api.problems import status_of
 from floe.api.schemas.events import BatchAnswer, BatchSummary, FailedEvent
 from floe.api.services import Services, services_of
-from floe.catalog.recording import EventClaim
+from floe.catalog.recording import EventClaim, EventFailedError
 from floe.errors import FloeError
 from floe.events.errors import BadEventError
 from floe.events.ingest import read_claim
@@ -91,7 +91,7 @@ async def take_event(services: Services, body: bytes, *, historical: bool = Fals
         services.metrics.count_events(_outcome(error))
         raise
     if wrong:
-        services.metrics.count_events(REFUSED)
+        services.metrics.count_events(_outcome(wrong[0]))
         raise wrong[0]
     services.metrics.count_events(COMMITTED)
 
@@ -170,7 +170,7 @@ def _read_some(
     for index in some:
         try:
             claims.append((index, read(events[index])))
-        except BadEventError as error:
+        except (BadEventError, EventFailedError) as error:
             wrong[index] = error
     return claims, wrong
 

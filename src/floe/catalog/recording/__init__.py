@@ -11,9 +11,11 @@ from floe.catalog.recording.claims import (
 )
 from floe.catalog.recording.group import (
     CatalogUnavailableError,
+    EventFailedError,
     UnstorableClaimError,
     index_forgotten,
     index_recorded,
+    log_failure,
     record_group,
     tidy_up,
 )
@@ -25,6 +27,7 @@ __all__ = [
     "CatalogUnavailableError",
     "DatasetClaim",
     "EventClaim",
+    "EventFailedError",
     "Recorder",
     "RunClaim",
     "Seen",
@@ -34,6 +37,7 @@ __all__ = [
     "VersionClaim",
     "index_forgotten",
     "index_recorded",
+    "log_failure",
     "record_group",
     "tidy_up",
 ]

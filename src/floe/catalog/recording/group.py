@@ -1,26 +1,33 @@
-"""Record a group of claims in one transaction, and find the one that spoils it if one does."""
+"""Record a group of claims in one transaction; if one of them fails, find it and leave it out."""
 
-from collections.abc import Sequence
+import logging
+import uuid
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from floe.catalog.database import Catalog
 from floe.catalog.recording.claims import EventClaim
 from floe.catalog.recording.record import Recorder
 from floe.catalog.recording.scope import StaleKnowledgeError
 from floe.catalog.search.documents import index_datasets, list_unindexed
+from floe.catalog.stores import Fault
 from floe.errors import FloeError
 
+log = logging.getLogger(__name__)
 # After so many tries it is no other writer that is in the way.
 TRIES, CAREFUL = 5, 2
 INDEXED_AT_ONCE = 500
 # PostgreSQL: serialization failure, deadlock.
 PASSING = frozenset({"40001", "40P01"})
+Item = TypeVar("Item")
 
 
 class CatalogUnavailableError(FloeError):
-    """The catalog's database cannot be written just now. Nothing was kept; try again later."""
+    """The catalog's database cannot be written now. Nothing was stored; retry later."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -35,23 +42,61 @@ class UnstorableClaimError(FloeError):
         super().__init__(f"The catalog cannot store this event: {reason}")
 
 
+class EventFailedError(FloeError):
+    """floe itself failed on an event. The traceback is in the log under the same id."""
+
+    def __init__(self, error_id: str) -> None:
+        self.reason = error_id
+        super().__init__(
+            f"floe failed on this event (error id {error_id}). "
+            f"The log of the API has the traceback under that id: please report it."
+        )
+
+
+def log_failure(error: Exception) -> EventFailedError:
+    """Log an unexpected error under a new id; return the answer that names the id."""
+    error_id = uuid.uuid4().hex[:12]
+    log.error("An event failed (error id %s).", error_id, exc_info=error)
+    return EventFailedError(error_id)
+
+
+class _RefusedError(Exception):
+    """The database refused a group, perhaps because of one event in it."""
+
+    def __init__(self, answer: FloeError) -> None:
+        self.answer = answer
+        super().__init__(str(answer))
+
+
 def record_group(
     catalog: Catalog, recorder: Recorder, claims: Sequence[EventClaim], now: datetime
-) -> dict[int, UnstorableClaimError]:
-    """Commit a group; return what went wrong with single claims, by their place in it.
+) -> dict[int, FloeError]:
+    """Commit a group; return the errors of single claims, by their place in it.
 
-    One that the database refuses is found by halving, so its neighbours are stored all the same.
+    Whatever goes wrong with a claim concerns that claim: its neighbours are stored. Only a
+    database that cannot be written concerns all of them and raises CatalogUnavailableError.
     """
+    failed = _isolate(claims, lambda some: _commit(catalog, recorder, some, now))
+    return {
+        place: error.answer if isinstance(error, _RefusedError) else log_failure(error)
+        for place, error in failed.items()
+    }
+
+
+def _isolate(items: Sequence[Item], work: Callable[[Sequence[Item]], None]) -> dict[int, Exception]:
+    """Do the work for all items; on an error halve them until the failing ones stand alone."""
     try:
-        _commit(catalog, recorder, claims, now)
-    except UnstorableClaimError as error:
-        if len(claims) == 1:
+        work(items)
+    except CatalogUnavailableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - reported for the one item that it concerns
+        if len(items) == 1:
             return {0: error}
-        middle = len(claims) // 2
-        left = record_group(catalog, recorder, claims[:middle], now)
-        right = record_group(catalog, recorder, claims[middle:], now)
-        return {**left, **{middle + place: wrong for place, wrong in right.items()}}
-    return {}
+    else:
+        return {}
+    middle = len(items) // 2
+    left, right = _isolate(items[:middle], work), _isolate(items[middle:], work)
+    return {**left, **{middle + place: error for place, error in right.items()}}
 
 
 def _commit(
@@ -67,11 +112,16 @@ def _commit(
                 recorder.record(connection, claims, now)
         except StaleKnowledgeError:
             recorder.start_anew()
-        except (DBAPIError, driver_error, ValueError) as error:
+        except (DBAPIError, driver_error) as error:
             recorder.start_anew()
             cause = getattr(error, "orig", None) or error
             if not _may_pass(catalog, cause) or attempt == TRIES - 1:
-                raise _explain(catalog, cause) from error
+                raise _failure_of(catalog, cause) from error
+        except PoolTimeoutError as error:
+            raise CatalogUnavailableError("all its connections are busy.") from error
+        except BaseException:
+            recorder.start_anew()
+            raise
         else:
             recorder.memory.commit()
             return
@@ -84,13 +134,19 @@ def _may_pass(catalog: Catalog, cause: BaseException) -> bool:
     return is_taken or getattr(cause, "sqlstate", None) in PASSING
 
 
+def _failure_of(catalog: Catalog, cause: BaseException) -> Exception:
+    answer = _explain(catalog, cause)
+    # An unknown error may be due to one event. It stays retriable, because it may be an outage.
+    is_outage = catalog.store.fault_of(cause) is Fault.DATABASE
+    return answer if is_outage else _RefusedError(answer)
+
+
 def _explain(catalog: Catalog, cause: BaseException) -> FloeError:
-    drivers = catalog.engine.dialect.loaded_dbapi
-    said = str(cause).strip().splitlines()
-    reason = said[0] if said else type(cause).__name__
-    if isinstance(cause, drivers.OperationalError | drivers.InterfaceError):
-        return CatalogUnavailableError(reason)
-    return UnstorableClaimError(reason)
+    lines = str(cause).strip().splitlines()
+    reason = lines[0] if lines else type(cause).__name__
+    if catalog.store.fault_of(cause) is Fault.DATA:
+        return UnstorableClaimError(reason)
+    return CatalogUnavailableError(reason)
 
 
 def tidy_up(catalog: Catalog, recorder: Recorder) -> None:
@@ -120,8 +176,14 @@ def index_forgotten(catalog: Catalog) -> None:
 
 
 def _index(catalog: Catalog, dataset_ids: Sequence[int]) -> None:
-    try:
-        with catalog.writing() as session:
-            index_datasets(session, dataset_ids)
-    except DBAPIError as error:
-        raise _explain(catalog, error.orig or error) from error
+    """Index datasets. One that cannot be indexed is logged, and must not keep others out."""
+
+    def index(some: Sequence[int]) -> None:
+        try:
+            with catalog.writing() as session:
+                index_datasets(session, some)
+        except DBAPIError as error:
+            raise _explain(catalog, error.orig or error) from error
+
+    for place, error in _isolate(dataset_ids, index).items():
+        log.error("Dataset %s cannot be searched for.", dataset_ids[place], exc_info=error)

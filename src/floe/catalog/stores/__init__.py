@@ -3,9 +3,10 @@
 from sqlalchemy.orm import Session
 
 from floe.catalog.stores.contract import SearchDocument, Store
+from floe.catalog.stores.faults import Fault
 from floe.errors import FloeError
 
-__all__ = ["SearchDocument", "Store", "UnknownStoreError", "store_for", "store_of"]
+__all__ = ["Fault", "SearchDocument", "Store", "UnknownStoreError", "store_for", "store_of"]
 
 
 class UnknownStoreError(FloeError):

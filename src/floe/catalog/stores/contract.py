@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from sqlalchemy import URL, ColumnElement, Connection, Engine, Subquery
 from sqlalchemy.orm import Session
 
+from floe.catalog.stores.faults import Fault
 from floe.catalog.tables import Table
 
 
@@ -34,6 +35,9 @@ class Store(Hashable, Protocol):
 
     def prepare_engine(self, engine: Engine) -> None:
         """Set up what every connection needs: pragmas, transaction modes."""
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """Tell whose fault an error of the driver is."""
 
     def lock_migrations(self, connection: Connection) -> None:
         """Wait until no other process migrates; hold the lock until the transaction ends."""

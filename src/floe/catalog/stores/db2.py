@@ -1,5 +1,6 @@
 """DB2, through ibm_db_sa: MERGE for upserts, LIKE for search, lists in chunks."""
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
@@ -32,12 +33,14 @@ from sqlalchemy import Table as CoreTable
 from sqlalchemy.orm import Session
 
 from floe.catalog.stores.contract import SearchDocument
+from floe.catalog.stores.faults import Fault, fault_of_sqlstate
 from floe.catalog.stores.rows import bind_columns, core_table, delete_event_days, in_key_order
 from floe.catalog.tables import Table
 
 # The driver binds at most 32,767 parameters, and the optimizer likes short lists better.
 VALUES_PER_LIST = 1_000
 NAME_WORDS = 2_000
+SQLSTATE = re.compile(r"SQLSTATE=([0-9A-Z]{5})")
 
 DATASET_SEARCH = CoreTable(
     "dataset_search",
@@ -88,6 +91,11 @@ class Db2Store:
 
     def prepare_engine(self, engine: Engine) -> None:
         adapt(engine.dialect)
+
+    def fault_of(self, error: BaseException) -> Fault:
+        # The driver has no attribute for it; its messages end with the state.
+        found = SQLSTATE.search(str(error))
+        return fault_of_sqlstate(found[1]) if found else Fault.UNKNOWN
 
     def lock_migrations(self, connection: Connection) -> None:
         """Nothing to do: whoever creates a table first keeps DB2's own catalog locked."""

@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
 from floe.catalog.stores.contract import SearchDocument
+from floe.catalog.stores.faults import Fault, fault_of_sqlstate
 from floe.catalog.stores.rows import bind_columns, core_table, in_key_order
 from floe.catalog.tables import Table
 
@@ -62,6 +63,18 @@ class PostgresqlStore:
 
     def prepare_engine(self, engine: Engine) -> None:
         """Nothing to do: the driver takes all settings when it connects."""
+
+    def fault_of(self, error: BaseException) -> Fault:
+        from psycopg import DataError, InterfaceError, OperationalError
+
+        state = getattr(error, "sqlstate", None)
+        if state:
+            return fault_of_sqlstate(state)
+        # Without a state it comes from the driver: values that it cannot send, or no connection.
+        if isinstance(error, DataError):
+            return Fault.DATA
+        lost = isinstance(error, OperationalError | InterfaceError)
+        return Fault.DATABASE if lost else Fault.UNKNOWN
 
     def lock_migrations(self, connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})

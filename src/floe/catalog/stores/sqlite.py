@@ -27,11 +27,28 @@ from sqlalchemy import column as named
 from sqlalchemy.orm import Session
 
 from floe.catalog.stores.contract import SearchDocument
+from floe.catalog.stores.faults import Fault
 from floe.catalog.stores.rows import bind_columns, delete_event_days, in_key_order
 from floe.catalog.tables import Table
 
 # How long a writer waits for another before it gives up.
 BUSY_TIMEOUT_MS, WAL_RETRY_MS = 30_000, 10
+# No memory, and everything that can happen to the file: locked, read-only, damaged, full, gone.
+DATABASE_CODES = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
 # Of an error's code the part that says what it is; the rest says why.
 PRIMARY_CODE = 0xFF
 MAPPED_BYTES = 1 << 30
@@ -67,6 +84,13 @@ class SqliteStore:
     def prepare_engine(self, engine: Engine) -> None:
         event.listen(engine, "connect", _set_pragmas)
         event.listen(engine, "begin", _begin)
+
+    def fault_of(self, error: BaseException) -> Fault:
+        # DataError is a text or blob that is too large.
+        if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
+            return Fault.DATA
+        code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+        return Fault.DATABASE if code in DATABASE_CODES else Fault.UNKNOWN
 
     def lock_migrations(self, connection: Connection) -> None:
         """Nothing to do: a writer holds the whole file from its first statement."""

@@ -150,7 +150,9 @@ def _error_of(result: PGresult) -> DatabaseError:
     try:
         kind = errors.lookup(state)
     except KeyError:
-        return DatabaseError(f"{message} ({state})")
+        unknown = DatabaseError(f"{message} ({state})")
+        unknown.sqlstate = state
+        return unknown
     error = kind(message)
     assert isinstance(error, DatabaseError)
     return error
