@@ -71,8 +71,16 @@ class RunningApi:
     @property
     def writer_pid(self) -> int:
         """The process that writes its events."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return int(children[0])
+        return self._children[0]
+
+    def has_writer_after(self, pid: int) -> bool:
+        """Whether another process writes its events since that one ended."""
+        return bool(self._children) and self._children[0] != pid
+
+    @property
+    def _children(self) -> list[int]:
+        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return [int(pid) for pid in listed.split()]
 
     @property
     def token(self) -> str:

@@ -162,18 +162,40 @@ def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.postgresql
-def test_events_are_taken_when_the_writer_was_killed(database: str, tmp_path: Path) -> None:
+def test_a_writer_that_is_killed_is_replaced_and_events_are_taken_meanwhile(
+    database: str, tmp_path: Path
+) -> None:
     with RunningApi(tmp_path, database) as api:
         senders = [Sender(api, night(f"sender {number}", 60)) for number in range(4)]
         time.sleep(0.3)
-        os.kill(api.writer_pid, signal.SIGKILL)
+        killed = api.writer_pid
+        os.kill(killed, signal.SIGKILL)
         for sender in senders:
             sender.join()
         assert {status for sender in senders for status in sender.statuses} <= {201, 503}
         assert api.send(event("START", at(0), "after")) == 201
-    answered = {body for sender in senders for body in sender.committed}
+        assert wait_until(partial(api.has_writer_after, killed), 60)
+        second = [Sender(api, night(f"second {number}", 20)) for number in range(4)]
+        for sender in second:
+            sender.join()
+        assert {status for sender in second for status in sender.statuses} == {201}
+    answered = {body for sender in [*senders, *second] for body in sender.committed}
     assert missing(database, answered) == []
-    assert "a thread goes on in its place" in (tmp_path / "api.log").read_text()
+    assert "a new process starts in" in (tmp_path / "api.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_writer_that_is_killed_again_and_again_keeps_no_event_out(tmp_path: Path) -> None:
+    with RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}") as api:
+        for number in range(3):
+            killed = api.writer_pid
+            os.kill(killed, signal.SIGKILL)
+            assert wait_until(partial(is_gone, killed), 10)
+            assert api.send(event("START", at(number), f"run {number}")) in (201, 503)
+            assert wait_until(partial(api.has_writer_after, killed), 60)
+        assert api.send(event("START", at(9), "last")) == 201
+        gone = partial(is_gone, api.writer_pid)
+    assert wait_until(gone, 10)
 
 
 def is_gone(pid: int) -> bool:

@@ -67,6 +67,11 @@ def test_everything_listens_on_this_machine_only(tmp_path: Path) -> None:
     assert Path(code[code.index("--socket") + 1]).parent == made.runtime
 
 
+def test_the_api_is_asked_whether_it_is_ready(tmp_path: Path) -> None:
+    (api,) = [one for one in plan(tmp_path, BUSY, None, ANY).services if one.name == "api"]
+    assert "/api/v1/readiness does not answer" in api.probe().said
+
+
 def test_without_anything_for_dagster_it_is_left_out_and_said(tmp_path: Path) -> None:
     made = plan(tmp_path, ProjectSpec(name="night"), None, Wanted(port=0))
     assert names(made) == ["spark", "api"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from floe.services.probes import answers_http, answers_socket, beats, shows_project
+from floe.services.probes import answers_socket, beats, is_ready, shows_project
 from floe.services.service import CannotTellError, Verdict
 
 
@@ -60,11 +60,21 @@ def nobody() -> str:
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
-def test_a_page_that_answers_is_well_and_an_error_is_not(web: Answering) -> None:
-    assert answers_http(web.url)().well
+def test_an_api_that_is_not_ready_says_why_and_is_not_restarted_for_it(web: Answering) -> None:
+    ask = is_ready(web.url)
+    assert ask().well
+    web.code, web.content = 503, b'{"detail": "The catalog cannot be written"}'
+    assert ask() == Verdict(True, "not ready: The catalog cannot be written", faulty=True)
+    web.content = b"<html>"
+    assert (ask().well, ask().faulty) == (True, True)
+
+
+def test_an_api_that_fails_or_does_not_answer_is_not_well(web: Answering) -> None:
     web.code = 500
-    assert not answers_http(web.url)().well
-    assert "does not answer" in answers_http(nobody())().said
+    assert not is_ready(web.url)().well
+    gone = is_ready(nobody())()
+    assert not gone.well
+    assert "does not answer" in gone.said
 
 
 def test_a_socket_is_well_when_somebody_listens(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ class WatchedDoor:
         except CatalogUnavailableError as error:
             self._note(claims[0], error)
             raise
-        for place, error in wrong.items():
-            if isinstance(error, CatalogUnavailableError):
-                self._note(claims[place], error)
+        for place, fault in wrong.items():
+            if isinstance(fault, CatalogUnavailableError):
+                self._note(claims[place], fault)
         return wrong
 
     async def close(self) -> None:

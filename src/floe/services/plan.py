@@ -13,7 +13,7 @@ from floe.execution.spark.settings import is_foreign
 from floe.services.dagster_services import dagster_services
 from floe.services.errors import DagsterMissingError, UnknownServiceError
 from floe.services.ports import HOST, Wish, choose_port
-from floe.services.probes import answers_http
+from floe.services.probes import is_ready
 from floe.services.service import Service, Verdict, environ_of, log_of
 from floe.services.spark import end_spark
 from floe.spec.orchestration import Orchestration
@@ -127,5 +127,5 @@ def _api(site: Site, port: int) -> Service:
         folder=site.root,
         environ=environ_of(site),
         address=url,
-        probe=answers_http(f"{url}/api/v1/health"),
+        probe=is_ready(f"{url}/api/v1/readiness"),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from floe.services.service import CannotTellError, Probe, Verdict
 
 SECONDS = 5.0
+MOST_READ = 100_000
 SAID = 500
 """How much of an error is shown; all of it is in the log."""
 LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
@@ -20,17 +21,29 @@ DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType required h
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def answers_http(url: str) -> Probe:
-    """Ask for a page: any answer that is not an error will do."""
+def is_ready(url: str) -> Probe:
+    """Ask an API of floe whether it can be used; if it cannot, it says why."""
 
     def ask() -> Verdict:
         try:
             _fetch(url)
+        except urllib.error.HTTPError as error:
+            with error:
+                waits = error.code == 503
+                return Verdict(waits, f"not ready: {_detail(error)}", faulty=waits)
         except (OSError, ValueError) as error:
             return Verdict(False, f"{url} does not answer: {error}")
         return Verdict(True)
 
     return ask
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
+    """The reason that a problem document gives, or the status line."""
+    try:
+        return str(json.loads(error.read(MOST_READ))["detail"])[:SAID]
+    except (OSError, ValueError, KeyError, TypeError):
+        return str(error)
 
 
 def answers_socket(path: Path) -> Probe:
