@@ -317,6 +317,15 @@ def test_a_run_shows_what_it_read_and_made(api: TestClient) -> None:
     assert run["steps"] == []
 
 
+def test_the_details_of_a_run_hold_all_that_is_known(api: TestClient) -> None:
+    run = api.get(f"/api/v1/run/{run_id(COMPUTE)}").json()
+    details = api.get(f"/api/v1/run/{run_id(COMPUTE)}/details").json()
+    assert {name: details[name] for name in run} == run
+    assert (details["seconds"], details["attempts"]) == (1800.0, 1)
+    assert details["children"] == details["checks"] == []
+    assert api.get(f"/api/v1/run/{run_id('nobody')}/details").status_code == 404
+
+
 def test_lineage_goes_both_ways_from_datasets_and_processes(api: TestClient) -> None:
     def keys(path: str, **query: object) -> list[str]:
         graph = api.get(f"/api/v1/{path}", params=query).json()  # type: ignore[arg-type]

@@ -25,7 +25,10 @@ from floe.spec.checks import AnyCheck
 from floe.spec.processes import Engine, Mapping, WriteMode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "running.md").read_text()
-LOOK, UPKEEP = ("why", "versions", "read", "diff"), ("retract", "vacuum", "compact", "analyze")
+LOOK, UPKEEP = (
+    ("runs", "show", "why", "versions", "read", "diff"),
+    ("retract", "vacuum", "compact", "analyze"),
+)
 SERVICES = ("up", "status", "down")
 NAMES = (*SERVICES, "run", "backfill", "check", *LOOK, *UPKEEP, "spark")
 

@@ -96,6 +96,7 @@ PERMISSIONS: Mapping[str, Rule] = {
     "find_process_lineage": READ,
     "list_runs": READ,
     "get_run": READ,
+    "get_run_details": READ,
     "list_events": READ,
     "get_event": READ,
     "list_changes": READ,

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Date, String, bindparam, delete, insert, or_, select
+from sqlalchemy import Date, String, and_, bindparam, delete, exists, insert, or_, select
 from sqlalchemy.orm import Session
 
 from floe import clock
@@ -228,6 +228,8 @@ class RunFilter(TypedDict, total=False):
     until: datetime
     parent_run_uuid: str
     before_id: int
+    no_groups: bool
+    """Leave out runs that only group others: made nothing, and a child ended the same way."""
 
 
 _RUN, _PROCESS = ProcessRun.__table__.c, Process.__table__.c
@@ -238,8 +240,9 @@ _INPUT, _STEP = RunInput.__table__.c, RunStep.__table__.c
 def page_runs(session: Session, limit: int, **wanted: Unpack[RunFilter]) -> list[RunRow]:
     """Return runs with the keys of their processes, the newest first, from before one on."""
     statuses = wanted.pop("statuses", ())
+    conditions = ("no_groups",) if wanted.pop("no_groups", False) else ()
     values: dict[str, Any] = {f"status{n}": status for n, status in enumerate(statuses)}
-    question = _run_page(limit, len(statuses), tuple(wanted))
+    question = _run_page(limit, len(statuses), (*conditions, *wanted))
     return question.ask(session, **values, **wanted)
 
 
@@ -280,7 +283,13 @@ _LISTED = (
     _RUN.parent_run_uuid,
     _RUN.historical,
 )
+_CHILD = ProcessRun.__table__.alias("child").c
+_GROUPS = and_(
+    exists().where(_CHILD.parent_run_uuid == _RUN.run_uuid, _CHILD.status == _RUN.status),
+    ~exists().where(_VERSION.produced_by_run_id == _RUN.run_uuid),
+)
 _CONDITIONS = {
+    "no_groups": ~_GROUPS,
     "process_id": _RUN.process_id == bindparam("process_id", type_=_RUN.process_id.type),
     "business_date": _RUN.business_date == bindparam("business_date", type_=Date()),
     "since": _RUN.start_ts >= bindparam("since", type_=_RUN.start_ts.type),
@@ -420,6 +429,11 @@ def explain_lost(status: str, parent_run_uuid: str | None) -> str | None:
     if status != LOST:
         return None
     return f"Parent run {parent_run_uuid} has ended, and this run never reported its own end."
+
+
+def reason_of_run(status: str, facets: Any, parent_run_uuid: str | None) -> str | None:
+    """Say why a run failed, was cancelled or is lost; None if it did not say or succeeded."""
+    return failure_of(facets).message or explain_lost(status, parent_run_uuid)
 
 
 def list_children(session: Session, parent_run_uuid: str) -> Sequence[ProcessRun]:

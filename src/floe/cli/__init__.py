@@ -31,6 +31,7 @@ from floe.cli import (
     runs,
     schema,
     session,
+    show,
     spark,
     status,
     token,
@@ -65,6 +66,7 @@ app.command(rich_help_panel=READ)(diff.diff)
 app.command(rich_help_panel=READ)(processes.processes)
 app.command(rich_help_panel=READ)(process.process)
 app.command(rich_help_panel=READ)(runs.runs)
+app.command(rich_help_panel=READ)(show.show)
 app.command(rich_help_panel=READ)(lineage.lineage)
 app.command(rich_help_panel=READ)(why.why)
 app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)

@@ -7,6 +7,7 @@ import typer
 from floe.cli.context import open_project_catalog
 from floe.cli.options import JsonOption, ProjectOption
 from floe.cli.output import console, print_facts, print_json, table
+from floe.cli.runs import print_reasons
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -31,8 +32,10 @@ def process(
 def describe_process(session: "Session", key: str) -> dict[str, Any]:
     """Gather what is known of a process, as plain values."""
     from floe import catalog
+    from floe.catalog.runs import reason_of_run
 
     row = catalog.find_process(session, key)
+    newest = catalog.list_runs(session, process_id=row.process_id, limit=SHOWN_RUNS)
     contract = catalog.get_contract(session, row.process_id)
     return {
         "process_id": row.process_id,
@@ -54,8 +57,9 @@ def describe_process(session: "Session", key: str) -> dict[str, Any]:
                 "status": one.status,
                 "started": one.start_ts,
                 "ended": one.end_ts,
+                "reason": reason_of_run(one.status, one.facets_json, one.parent_run_uuid),
             }
-            for one in catalog.list_runs(session, process_id=row.process_id, limit=SHOWN_RUNS)
+            for one in newest
         ],
     }
 
@@ -76,4 +80,23 @@ def _show(found: dict[str, Any]) -> None:
         },
     )
     if found["runs"]:
-        console.print(table("runs", found["runs"]))
+        console.print(table("runs", [_run(one) for one in found["runs"]]))
+        print_reasons(
+            [(one["run"], one["status"], one["reason"]) for one in found["runs"] if one["reason"]]
+        )
+
+
+def _run(one: dict[str, Any]) -> dict[str, Any]:
+    from floe.catalog.run_ids import short_run_id
+
+    took = None
+    if one["started"] is not None and one["ended"] is not None:
+        took = f"{(one['ended'] - one['started']).total_seconds():.1f} s"
+    started = one["started"]
+    return {
+        "run": short_run_id(one["run"]),
+        "date": one["date"],
+        "status": one["status"],
+        "started": started and f"{started:%Y-%m-%d %H:%M}Z",
+        "took": took,
+    }

@@ -16,10 +16,11 @@ from floe.catalog.processes import find_process
 from floe.catalog.retention import describe_state, ready_of_same_key
 from floe.catalog.runs import (
     CANCELLED,
+    LOST,
     STARTED,
     SUCCESS,
-    failure_of,
     list_runs,
+    reason_of_run,
 )
 from floe.catalog.versions import (
     REJECTED,
@@ -142,10 +143,11 @@ class _Gatherer:
         states = {
             SUCCESS: RunState.SUCCEEDED,
             CANCELLED: RunState.CANCELLED,
-            "LOST": RunState.LOST,
+            LOST: RunState.LOST,
         }
         state = states.get(run.status, RunState.FAILED)
-        return RunFacts(state, run.run_uuid, failure_of(run.facets_json).message)
+        reason = reason_of_run(run.status, run.facets_json, run.parent_run_uuid)
+        return RunFacts(state, run.run_uuid, reason or "")
 
     def _is_dead(self, process: str, day: date, run: "ProcessRun") -> bool:
         """Tell whether a run that never ended is gone: its process, or the lease that it held.

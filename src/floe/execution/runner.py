@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 from floe.execution.failures import ProcessFailedError, reason_of
 
 LONGEST_WAIT = timedelta(days=1)
+LONGEST_SQL = 50_000
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,10 @@ class _Run:
         try:
             made = self._try(plan, log)
         except (FloeError, KeyboardInterrupt, SystemExit) as error:
-            self._fail(facts, log, error)
+            self._fail(plan, facts, log, error)
             raise
         except Exception as error:
-            self._fail(facts, log, error)
+            self._fail(plan, facts, log, error)
             raise ProcessFailedError(plan.process, reason_of(error), log.path) from error
         result = self._result(plan, made, log)
         self._complete(plan, facts, made, result)
@@ -260,13 +261,27 @@ class _Run:
         self._reporter.completed(replace(facts, facet={**facts.facet, **counted}), outputs)
         self._record_steps(None)
 
-    def _fail(self, facts: RunFacts, log: RunLog, error: BaseException) -> None:
+    def _failing_sql(self, plan: RunPlan) -> dict[str, str | None] | None:
+        """Return the SQL that was being run, and the step that it belongs to."""
+        read = self._workspace.site.read_text
+        if plan.spec.sql is not None:
+            return {"step": None, "sql": read(plan.spec.sql)[:LONGEST_SQL]}
+        at_work = next((step.name for step in self._steps if step.ended_at is None), None)
+        for step in plan.spec.steps:
+            if step.name == at_work and step.sql is not None:
+                return {"step": step.name, "sql": read(step.sql)[:LONGEST_SQL]}
+        statements = ";\n".join(map(read, plan.spec.statements))
+        return {"step": None, "sql": statements[:LONGEST_SQL]} if statements else None
+
+    def _fail(self, plan: RunPlan, facts: RunFacts, log: RunLog, error: BaseException) -> None:
         message = reason_of(error)
         log.say(f"failed: {message}")
         stopped = isinstance(error, KeyboardInterrupt | CancelledError)
         trace = "" if isinstance(error, FloeError) else traceback.format_exc()
         report = self._reporter.aborted if stopped else self._reporter.failed
         facet = {**facts.facet, "attempts": self._attempts}
+        if failing := self._failing_sql(plan):
+            facet["failed"] = failing
         report(replace(facts, facet=facet), Failure(message, trace))
         self._record_steps(clock.now())
 

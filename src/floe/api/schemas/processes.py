@@ -102,8 +102,42 @@ class StepItem(Struct):
     detail_json: Any
 
 
+class RelatedRunItem(Struct):
+    """A run that started another, or was started by it."""
+
+    run_uuid: str
+    process_key: str
+    business_date: date | None
+    partition_key: str | None
+    status: str
+    start_ts: datetime | None
+    end_ts: datetime | None
+    reason: str | None
+
+
+class CheckOutcomeItem(Struct):
+    """The verdict of a check on what a run made, with samples of rows that failed."""
+
+    full_name: str
+    version_tag: str | None
+    name: str
+    severity: str
+    status: str
+    failed_rows: int | None
+    message: str | None
+    samples: Sequence[Any]
+
+
+class RunSqlItem(Struct):
+    """The SQL of a run, and the line that its error names."""
+
+    text: str
+    step: str | None
+    line: int | None
+
+
 class RunDetail(RunItem):
-    """A run with what it read and made, and its steps."""
+    """A run with why it failed, what it read and made, and its steps."""
 
     process_name: str | None
     log_location: str | None
@@ -111,8 +145,21 @@ class RunDetail(RunItem):
     saw_success: bool
     saw_failure: bool
     created_at: datetime
-    lost_reason: str | None = None
-    """Why it is LOST."""
     inputs: Sequence[InputItem] = ()
     outputs: Sequence[OutputItem] = ()
     steps: Sequence[StepItem] = ()
+    reason: str | None = None
+    """Why it failed, or is LOST."""
+
+
+class RunStory(RunDetail):
+    """Everything about a run: also its SQL, checks, parent and children."""
+
+    trace: str | None = None
+    seconds: float | None = None
+    attempts: int = 1
+    where: str | None = None
+    sql: RunSqlItem | None = None
+    parent: RelatedRunItem | None = None
+    children: Sequence[RelatedRunItem] = ()
+    checks: Sequence[CheckOutcomeItem] = ()
