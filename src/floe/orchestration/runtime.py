@@ -45,6 +45,7 @@ class Runtime:
         self._workspace: Workspace | None = None
         self._repaired = False
         self._ambient, self._dbt = Ambient(site), Ambient(site)
+        self._values = Ambient(site, {"spark.sql.ansi.enabled": "true"})
         self.sparks = Sparks(site)
 
     @property
@@ -87,8 +88,17 @@ class Runtime:
         with offered(self._dbt, keep=True) as ambient:
             yield ambient.session()
 
+    def session_for_values(self) -> "SparkSession":
+        """Return the session for dbt's statements with values: seeds.
+
+        dbt-spark turns ANSI mode off in its own session; here it is on, so that a value that does
+        not fit its column is an error and not NULL.
+        """
+        return self._values.session()
+
     def close(self) -> None:
         """Close what was opened."""
+        self._values.close()
         self._dbt.close()
         self._ambient.close()
         self._opened.close()

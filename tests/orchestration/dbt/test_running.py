@@ -294,7 +294,7 @@ def test_step_that_is_stopped_ends_dbt(folder: Path, spark: Any) -> None:
     assert project is not None
     nodes = {"model.bank.very_slow", "model.bank.days"}
     with at_work(project.site) as runtime, runtime.offered_to_dbt() as session:
-        with _under_way(Build(project, nodes, {}), session) as build:
+        with _under_way(Build(project, nodes, {}, runtime.session_for_values), session) as build:
             first = next(event for event in build.events() if isinstance(event, NodeResult))
             assert first.unique_id == "model.bank.days"
         assert build.ended(0)

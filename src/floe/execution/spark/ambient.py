@@ -7,7 +7,7 @@ returns it. It is opened, and the server started, with the first call.
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,9 @@ ELSEWHERE = ("spark.remote", "spark.master")
 class Ambient:
     """A session of the platform's Spark that is opened when somebody asks for it."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, conf: Mapping[str, str] | None = None) -> None:
         self._site = site
+        self._conf = dict(conf or {})
         self._lock = threading.RLock()
         self._session: ConnectSession | None = None
         self._url = ""
@@ -40,7 +41,8 @@ class Ambient:
             moved = self._url != server.url
             if self._session is None or self._session.is_stopped or moved:
                 self.close()
-                self._session, self._url = open_session(self._site, server), server.url
+                self._session = open_session(self._site, server, conf=self._conf)
+                self._url = server.url
             # For whatever looks for the address by itself: programs that are started, dbt.
             os.environ[REMOTE] = server.url
             return self._session

@@ -85,12 +85,20 @@ def _tag(spark: "SparkSession", table: LakeTable, tag: str) -> str:
     try:
         _create_tag(spark, table, tag)
     except PySparkException:
-        free = _next_free(tag, references(spark, table))
-        if free == tag:
+        existing = references(spark, table)
+        free = _next_free(tag, existing)
+        if MAIN not in existing:
+            _commit_nothing(spark, table)
+        elif free == tag:
             raise
         _create_tag(spark, table, free)
         return free
     return tag
+
+
+def _commit_nothing(spark: "SparkSession", table: LakeTable) -> None:
+    """Give a table that was created and never written a snapshot: a tag needs one."""
+    spark.sql(f"INSERT INTO {table.sql} SELECT * FROM {table.sql} WHERE false")  # noqa: S608
 
 
 def _create_tag(spark: "SparkSession", table: LakeTable, tag: str) -> None:

@@ -10,6 +10,8 @@ from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 from floe.errors import FloeError
+from floe.execution.failures import JVM
+from floe.orchestration.dbt.binding import Sessions, bound_in
 from floe.orchestration.dbt.invoking import ONE_AT_A_TIME, invoke, parse, reason
 from floe.orchestration.dbt.manifest import fingerprint
 from floe.orchestration.dbt.project import DbtProject
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dbt.contracts.graph.manifest import Manifest
+    from pyspark.sql.connect.session import SparkSession
 
 FINISHED, STARTING = "NodeFinished", "LogStartLine"
 LOUD = ("warn", "error")
@@ -69,11 +72,16 @@ class Build:
     """A build under way in a thread of its own."""
 
     def __init__(
-        self, project: DbtProject, nodes: Set[str] | None, variables: Mapping[str, Any]
+        self,
+        project: DbtProject,
+        nodes: Set[str] | None,
+        variables: Mapping[str, Any],
+        sessions: Sessions,
     ) -> None:
         self._project = project
         self._nodes = nodes
         self._variables = variables
+        self._sessions = sessions
         self._events: Queue[Event] = Queue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dbt", daemon=True)
@@ -110,7 +118,7 @@ class Build:
     def _build(self) -> str | None:
         # dbt asks for Hive with every statement, and is told each time that there is none.
         warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation")
-        with ONE_AT_A_TIME:
+        with ONE_AT_A_TIME, bound_in(self._session_for_values):
             manifest = parsed(self._project)
             with marked(manifest, self._nodes) as selection:
                 result = invoke(
@@ -122,6 +130,12 @@ class Build:
                 )
         return None if result.success or result.exception is None else reason(result)
 
+    def _session_for_values(self) -> "SparkSession":
+        """Return the session for the next batch of a seed, unless the build was stopped."""
+        if self._stopping.is_set():
+            raise StoppedError
+        return self._sessions()
+
     def _heed(self, manifest: "Manifest", message: Any) -> None:
         name = message.info.name
         if name == FINISHED:
@@ -130,7 +144,7 @@ class Build:
             # Raised here, dbt takes it for the node's own error and goes on to the next.
             raise StoppedError
         elif message.info.level in LOUD:
-            self._events.put(Remark(message.info.level, message.info.msg))
+            self._events.put(Remark(message.info.level, _without_jvm(message.info.msg)))
 
 
 def parsed(project: DbtProject) -> "Manifest":
@@ -181,10 +195,15 @@ def _result(manifest: "Manifest", data: Any) -> NodeResult:
     return NodeResult(
         unique_id=info.unique_id,
         status=str(result.status).lower(),
-        message=str(result.message),
+        message=_without_jvm(str(result.message)),
         sql=getattr(node, "compiled_code", None),
         failures=int(result.num_failures),
         started_at=info.node_started_at,
         ended_at=info.node_finished_at,
         seconds=float(result.execution_time),
     )
+
+
+def _without_jvm(message: str) -> str:
+    """Leave out the stack trace of Spark's JVM: what happened stands before it."""
+    return message.partition(JVM)[0].rstrip()

@@ -145,7 +145,8 @@ def run_step(context: AssetExecutionContext, plan: Plan) -> Iterator[Any]:
             versions = Versions(runtime.workspace, spark, context.instance, plan.manifest)
             step = Step(context, plan, window, versions)
             chosen = frozenset([*plan.assets, *plan.checks])
-            with _under_way(Build(plan.project, chosen, window.variables), spark) as build:
+            build = Build(plan.project, chosen, window.variables, runtime.session_for_values)
+            with _under_way(build, spark):
                 versions.look(plan.nodes)
                 yield from _follow(step, build)
     except FloeError as error:
