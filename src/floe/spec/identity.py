@@ -10,6 +10,8 @@ from floe.errors import FloeError
 FLOE, DBT, AUTOSYS, DAGSTER = "floe", "dbt", "AUTOSYS", "dagster"
 BUSINESS_DATE_TAG = "floe/business_date"
 DAILY_KEY = "%Y-%m-%d"
+DEFAULT_SCHEMA = "default"
+"""Where the lake keeps the table of a dataset whose name has no schema."""
 
 _RUNS = uuid.UUID("0d9c1f0e-6f0a-5b3c-9a52-3f2f6f1c7e11")
 """The namespace of run ids. It never changes: the same step must get the same id for ever."""
@@ -45,6 +47,17 @@ def dagster_key(dataset: str) -> list[str]:
 def dataset_of_dagster_key(key: list[str]) -> str:
     """`["bronze", "raw_customers"]` → `bronze.raw_customers`."""
     return ".".join(key)
+
+
+def lake_table(dataset: str) -> tuple[str, ...]:
+    """Return the schema and table of a dataset: `customers` → `("default", "customers")`."""
+    parts = tuple(dataset.split("."))
+    return parts if len(parts) > 1 else (DEFAULT_SCHEMA, *parts)
+
+
+def dataset_of_table(schema: str, table: str) -> str:
+    """Return the dataset of a table: `silver.orders`, and `orders` in the default schema."""
+    return table if schema == DEFAULT_SCHEMA else f"{schema}.{table}"
 
 
 @dataclass(frozen=True)

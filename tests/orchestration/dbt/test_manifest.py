@@ -6,7 +6,7 @@ import pytest
 
 from floe.cli.compile import compile as compile_command
 from floe.spec.findings import SpecError
-from tests.orchestration.dbt.bank import FILES, FLOE_YAML
+from tests.orchestration.dbt.bank import FLOE_YAML
 from tests.orchestration.projects import load_parts, make_project
 
 pytestmark = pytest.mark.slow
@@ -87,32 +87,6 @@ def test_own_folder_of_the_project_wins_over_the_transform(bank: Path) -> None:
     text = "transforms:\n  - {type: dbt}\norchestration: {dbt: {project_dir: models_of_ours}}\n"
     make_project(bank, text)
     assert load_parts(bank).executable
-
-
-def test_names_that_depend_on_the_target_are_refused_with_what_to_add(tmp_path: Path) -> None:
-    files = {name: text for name, text in FILES.items() if "macros" not in name}
-    with pytest.raises(SpecError) as refused:
-        load_parts(make_project(tmp_path, FLOE_YAML, files))
-    said = str(refused.value)
-    assert "model 'booked' (models/silver/booked.sql) asks for schema 'silver'" in said
-    assert "is put into 'default_silver'" in said
-    assert "{% macro generate_schema_name(custom_schema_name, node) -%}" in said
-
-
-def test_model_without_a_schema_is_refused(bank: Path) -> None:
-    make_project(bank, FLOE_YAML, {"dbt/models/homeless.sql": "select 1 as one"})
-    with pytest.raises(SpecError, match=r"model .homeless. .* names no schema"):
-        load_parts(bank)
-
-
-def test_schema_that_asks_for_the_target_is_refused(bank: Path) -> None:
-    sql = "{{ config(schema='gold') }} select 1 as one"
-    make_project(bank, FLOE_YAML, {"dbt/models/gold/new.sql": sql})
-    project = (bank / "dbt/dbt_project.yml").read_text()
-    project = project.replace("gold: {+schema: gold}", 'gold: {+schema: "{{ target.name }}"}')
-    make_project(bank, FLOE_YAML, {"dbt/dbt_project.yml": project})
-    with pytest.raises(SpecError, match="depends on the target"):
-        load_parts(bank)
 
 
 def test_two_models_of_one_name_are_refused(bank: Path) -> None:

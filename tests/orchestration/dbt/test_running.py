@@ -20,6 +20,7 @@ from floe.execution.spark.server import Server
 from floe.execution.spark.session import interrupt
 from floe.orchestration import FloeDefinitions
 from floe.orchestration.dbt.building import Build, NodeResult
+from floe.orchestration.dbt.manifest import load_manifest
 from floe.orchestration.dbt.project import find_dbt
 from floe.orchestration.dbt.running import _under_way
 from floe.orchestration.loading import load
@@ -290,11 +291,14 @@ def test_model_that_was_never_made_cannot_be_read(definitions: Definitions) -> N
 
 
 def test_step_that_is_stopped_ends_dbt(folder: Path, spark: Any) -> None:
-    project = find_dbt(load(folder))
+    loading = load(folder)
+    project = find_dbt(loading)
     assert project is not None
+    names = load_manifest(loading, project)
     nodes = {"model.bank.very_slow", "model.bank.days"}
     with at_work(project.site) as runtime, runtime.offered_to_dbt() as session:
-        with _under_way(Build(project, nodes, {}, runtime.session_for_values), session) as build:
+        wanted = Build(project, nodes, {}, runtime.session_for_values, names)
+        with _under_way(wanted, session) as build:
             first = next(event for event in build.events() if isinstance(event, NodeResult))
             assert first.unique_id == "model.bank.days"
         assert build.ended(0)

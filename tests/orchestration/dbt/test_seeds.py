@@ -30,7 +30,7 @@ seeds:
     +schema: dbt_seeds
     +file_format: iceberg
     typed:
-      +column_types: &types
+      +column_types:
         amount: decimal(38,10)
         big: bigint
         day: date
@@ -41,34 +41,29 @@ seeds:
     too_large: {+column_types: {amount: "decimal(5,2)"}}
     bad_date: {+column_types: {day: date}}
 """
-HEADER = ["id", "name", "big", "amount", "day", "at", "flag"]
-PLAIN = [
-    ["1", "O'Brien", "9223372036854775807", "12345678901234567.89", "2026-01-02"]
-    + ["2026-01-02T03:04:05.123456", "true"],
-    ["2", "", "1234567890123456789", "0.10", "", "", ""],
-    ["3", 'back\\slash \\n "quoted" %s ? 100% {{ x }} :name', "", "", "2026-01-03"]
-    + ["2026-01-03T03:04:05", "false"],
-    ["4", "two\nlines", "-9223372036854775808", "-0.05", "2026-01-04", "", "true"],
-    ["5", "Zürich 東京 😀 None", "5", "5.5", "0001-01-01", "", "false"],
-]
-TYPED = """\
+HEADER = "id,name,big,amount,day,at,flag\n"
+PLAIN_TEXT = """\
+1,O'Brien,9223372036854775807,12345678901234567.89,2026-01-02,2026-01-02T03:04:05.123456,true
+2,,1234567890123456789,0.10,,,
+3,"back\\slash \\n ""quoted"" %s ? 100% {{ x }} :name",,,2026-01-03,2026-01-03T03:04:05,false
+4,"two
+lines",-9223372036854775808,-0.05,2026-01-04,,true
+5,Zürich 東京 😀 None,5,5.5,0001-01-01,,false
+"""
+PLAIN = list(csv.reader(io.StringIO(PLAIN_TEXT)))
+LARGEST = "1234567890123456789012345678.0123456789"
+TYPED = f"""\
 id,amount,big,day,at,flag,code
-1,1234567890123456789012345678.0123456789,9223372036854775807,2026-01-02,2026-01-02 03:04:05.123456,true,007
+1,{LARGEST},9223372036854775807,2026-01-02,2026-01-02 03:04:05.123456,true,007
 2,,,,,,
 3,-0.0000000001,-1234567890123456789,1999-12-31,1999-12-31T23:59:59+02:00,false,it's
 """
 ROWS = 5000
 
 
-def as_csv(rows: list[list[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
-
-
 def many() -> str:
-    rows = [[str(n), f"row {n}'s", f"{n}.25", "" if n % 3 else str(10**18 + n)] for n in range(ROWS)]
-    return as_csv([["id", "name", "amount", "big"], *rows])
+    rows = [f"{n},row {n}'s,{n}.25,{'' if n % 3 else 10**18 + n}\n" for n in range(ROWS)]
+    return "".join(["id,name,amount,big\n", *rows])
 
 
 FILES = {
@@ -76,7 +71,7 @@ FILES = {
     "dbt/macros/generate_schema_name.sql": MACRO,
     # Small batches, so that a seed of five thousand rows is several statements.
     "dbt/macros/batches.sql": "{% macro spark__get_batch_size() %}{{ return(2000) }}{% endmacro %}",
-    "dbt/seeds/plain.csv": as_csv([HEADER, *PLAIN]),
+    "dbt/seeds/plain.csv": HEADER + PLAIN_TEXT,
     "dbt/seeds/typed.csv": TYPED,
     "dbt/seeds/many.csv": many(),
     "dbt/seeds/bad_number.csv": "id,amount\n1,2.50\n2,twelve\n",
@@ -144,7 +139,7 @@ def test_seed_with_declared_types_comes_out_as_it_went_in(run: Run, spark: Any) 
     first, empty, third = [tuple(row) for row in rows]
     assert first == (
         1,
-        Decimal("1234567890123456789012345678.0123456789"),
+        Decimal(LARGEST),
         2**63 - 1,
         date(2026, 1, 2),
         _micros(datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)),

@@ -17,7 +17,8 @@ BIGINT = range(-(2**63), 2**63)
 
 _PLACEHOLDER = re.compile(r"%(%|s)")
 _INSERT = re.compile(
-    r"(?P<head>\s*(?:/\*.*?\*/)?\s*insert\s+into\s+\S+)\s+values\s*(?P<rows>\(.*\))\s*(?P<tail>(?:/\*.*?\*/)?)\s*",
+    r"(?P<head>\s*(?:/\*.*?\*/)?\s*insert\s+into\s+\S+)\s+values\s*"
+    r"(?P<rows>\(.*\))\s*(?P<tail>(?:/\*.*?\*/)?)\s*",
     re.DOTALL | re.IGNORECASE,
 )
 _CAST = "cast(%s as "
@@ -108,7 +109,7 @@ def _insert_rows(
     frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in names))
     frame.createTempView(view)
     try:
-        return spark.sql(f"{head} select {casts} from {view} {tail}")
+        return spark.sql(f"{head} select {casts} from {view} {tail}")  # noqa: S608
     finally:
         spark.catalog.dropTempView(view)
 

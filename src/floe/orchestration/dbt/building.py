@@ -14,6 +14,8 @@ from floe.execution.failures import JVM
 from floe.orchestration.dbt.binding import Sessions, bound_in
 from floe.orchestration.dbt.invoking import ONE_AT_A_TIME, invoke, parse, reason
 from floe.orchestration.dbt.manifest import fingerprint
+from floe.orchestration.dbt.naming import apply_names
+from floe.orchestration.dbt.nodes import Manifest as Names
 from floe.orchestration.dbt.project import DbtProject
 
 if TYPE_CHECKING:
@@ -77,8 +79,10 @@ class Build:
         nodes: Set[str] | None,
         variables: Mapping[str, Any],
         sessions: Sessions,
+        names: Names,
     ) -> None:
         self._project = project
+        self._names = names
         self._nodes = nodes
         self._variables = variables
         self._sessions = sessions
@@ -120,6 +124,7 @@ class Build:
         warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation")
         with ONE_AT_A_TIME, bound_in(self._session_for_values):
             manifest = parsed(self._project)
+            apply_names(manifest, self._names)
             with marked(manifest, self._nodes) as selection:
                 result = invoke(
                     self._project,

@@ -1,10 +1,9 @@
-"""What `floe compile` does for dbt: parse the project, and look whether its names can stay."""
+"""What `floe compile` does for dbt: parse the project, and check its manifest."""
 
 from pathlib import Path
 
 from floe.orchestration.dbt.manifest import make_manifest, read_manifest
 from floe.orchestration.dbt.project import find_dbt
-from floe.orchestration.dbt.schemas import check_names
 from floe.orchestration.loading import load
 from floe.settings import ProjectPaths
 
@@ -17,5 +16,5 @@ def compile_dbt(paths: ProjectPaths) -> Path | None:
         return None
     if project.is_parsed_here:
         make_manifest(loading, project)
-    check_names(loading, project, read_manifest(loading, project))
+    read_manifest(loading, project)
     return project.manifest if project.is_parsed_here else None

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from floe.orchestration.dbt.invoking import DbtFailedError, parse
+from floe.orchestration.dbt.naming import name_datasets
 from floe.orchestration.dbt.profile import ensure_profile
 from floe.orchestration.dbt.project import DbtProject
 from floe.orchestration.loading import PRODUCTION, Loading
@@ -82,7 +83,7 @@ def read_manifest(loading: Loading, project: DbtProject) -> Manifest:
     if not isinstance(content, dict) or not {"nodes", "sources", "metadata"} <= content.keys():
         message = f"{_shown(project)} is not a dbt manifest"
         raise loading.refusal(where, message, makes)
-    return content
+    return name_datasets(loading, project, content)
 
 
 def _sources(folder: Path) -> Iterator[Path]:

@@ -31,7 +31,6 @@ from floe.orchestration.dbt.nodes import (
 )
 from floe.orchestration.dbt.project import DbtProject, find_dbt
 from floe.orchestration.dbt.running import Plan, run_step
-from floe.orchestration.dbt.schemas import check_names
 from floe.orchestration.dbt.selecting import selected_ids
 from floe.orchestration.loading import Loading
 from floe.orchestration.parts import Parts
@@ -80,7 +79,6 @@ def build_models(loading: Loading, parts: Parts) -> Parts:
     if project is None:
         return parts
     manifest = load_manifest(loading, project)
-    check_names(loading, project, manifest)
     nodes = assets_of(manifest)
     chosen = selected_ids(loading, project, manifest)
     if chosen is not None:

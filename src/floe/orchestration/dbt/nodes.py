@@ -5,7 +5,7 @@ from typing import Any
 
 from dagster import AssetKey
 
-from floe.spec.identity import dagster_key
+from floe.spec.identity import dagster_key, dataset_of_table
 
 Node = Mapping[str, Any]
 Manifest = Mapping[str, Any]
@@ -15,7 +15,7 @@ ASSETS = frozenset({"model", "seed", "snapshot"})
 
 def dataset_of(node: Node) -> str:
     """Return the dataset that a node is: `silver.stg_orders`."""
-    return f"{node['schema']}.{node.get('alias') or node['identifier']}"
+    return dataset_of_table(node["schema"], node.get("alias") or node["identifier"])
 
 
 def key_of(node: Node) -> AssetKey:

@@ -6,10 +6,9 @@ import yaml
 
 from floe.orchestration.dbt.project import DbtProject
 from floe.settings import make_private_folder
+from floe.spec.identity import DEFAULT_SCHEMA
 
 PROFILES = "profiles.yml"
-# Where a model is that names no schema. Nothing may be: `floe compile` refuses it.
-SCHEMA = "default"
 THREADS = 4
 
 
@@ -33,8 +32,28 @@ def profile_text(project: DbtProject) -> str:
         "method": "session",
         # Asked for, and not used: the session is already open.
         "host": "localhost",
-        "schema": SCHEMA,
+        "schema": DEFAULT_SCHEMA,
         "threads": threads,
     }
     profile = {"target": project.target, "outputs": {project.target: output}}
     return yaml.safe_dump({project.profile: profile}, sort_keys=False)
+
+
+def target_schema(project: DbtProject) -> str:
+    """Return the schema of the target: what dbt puts before the schemas of models."""
+    if project.config.profiles_dir is None:
+        return DEFAULT_SCHEMA
+    file = ensure_profile(project) / PROFILES
+    content = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
+    profile = (content or {}).get(project.profile) or {}
+    output = (profile.get("outputs") or {}).get(project.target) or {}
+    return _rendered(str(output.get("schema") or DEFAULT_SCHEMA))
+
+
+def _rendered(value: str) -> str:
+    """Let dbt resolve `{{ env_var(…) }}`, as it does when it reads a profile."""
+    if "{{" not in value:
+        return value
+    from dbt.config.renderer import ProfileRenderer
+
+    return str(ProfileRenderer({}).render_value(value))

@@ -145,7 +145,8 @@ def run_step(context: AssetExecutionContext, plan: Plan) -> Iterator[Any]:
             versions = Versions(runtime.workspace, spark, context.instance, plan.manifest)
             step = Step(context, plan, window, versions)
             chosen = frozenset([*plan.assets, *plan.checks])
-            build = Build(plan.project, chosen, window.variables, runtime.session_for_values)
+            sessions = runtime.session_for_values
+            build = Build(plan.project, chosen, window.variables, sessions, plan.manifest)
             with _under_way(build, spark):
                 versions.look(plan.nodes)
                 yield from _follow(step, build)

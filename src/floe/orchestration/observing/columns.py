@@ -10,6 +10,7 @@ from floe.catalog.versions import get_version_of
 from floe.execution.column_lineage import OutputLineage, SqlStep, to_facet, trace
 from floe.execution.workspace import Workspace
 from floe.orchestration.observing.reports import Read, Report, Written
+from floe.spec.identity import lake_table
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -57,10 +58,13 @@ class Tracer:
         return wanted and made and report.sql is not None
 
     def _names(self, reads: Sequence[Read]) -> dict[str, str]:
-        """Return the names by which SQL may call what is read: with the lake before it, or not."""
+        """Return the names by which SQL may call what is read: with lake and schema, or not."""
         lake = self._workspace.lake
+        tables = {one.dataset: ".".join(lake_table(one.dataset)) for one in reads}
         return {
-            name: one.dataset for one in reads for name in (one.dataset, f"{lake}.{one.dataset}")
+            name: dataset
+            for dataset, table in tables.items()
+            for name in (dataset, table, f"{lake}.{table}")
         }
 
     def _schemas(self, reads: Sequence[Read]) -> dict[str, Names]:

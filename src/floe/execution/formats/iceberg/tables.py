@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from floe.spec.identity import lake_table
+
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-DEFAULT_NAMESPACE = "default"
 MAIN = "main"
 
 
@@ -31,8 +32,7 @@ class LakeTable:
 
     @classmethod
     def of(cls, lake: str, dataset: str) -> "LakeTable":
-        parts = tuple(dataset.split("."))
-        return cls(lake, parts if len(parts) > 1 else (DEFAULT_NAMESPACE, *parts))
+        return cls(lake, lake_table(dataset))
 
     @property
     def sql(self) -> str:
