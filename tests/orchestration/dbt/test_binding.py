@@ -120,7 +120,8 @@ def open_connection() -> Any:
     from dbt.adapters.spark.connections import SparkConnectionManager, SparkCredentials
 
     credentials = SparkCredentials.from_dict({"method": "session", "host": "x", "schema": "s"})
-    connection = Connection(type="spark", name="test", credentials=credentials)
+    kind: Any = "spark"
+    connection = Connection(type=kind, name="test", credentials=credentials)
     return SparkConnectionManager.open(connection).handle
 
 
@@ -156,7 +157,7 @@ def test_contract_seeds_of_this_dbt_spark_give_values_with_a_placeholder_for_eac
 
 
 def test_contract_number_type_of_the_adapter_is_ours() -> None:
-    import agate
+    import agate  # type: ignore[import-untyped]
     from dbt.adapters.spark.impl import SparkAdapter
 
     install()
