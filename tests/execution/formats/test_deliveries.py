@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +25,7 @@ from floe.execution.formats.contract import (
 )
 from floe.execution.formats.csv import CsvFormat
 from floe.execution.formats.fixed_width import FixedWidthFormat
-from floe.execution.formats.foreign import foreign_read
+from floe.execution.formats.foreign import foreign_read, one_line
 from floe.execution.formats.manifests.finding import unchanged_files
 from floe.execution.site import Site
 from floe.execution.spark.errors import SparkUnavailableError
@@ -409,3 +410,60 @@ def test_whatever_is_raised_while_a_delivery_is_read_becomes_a_reason(
 def test_what_is_not_the_fault_of_a_delivery_passes_through(site: Site, error: Exception) -> None:
     with pytest.raises(type(error)), foreign_read(site, "market.fx"):
         raise error
+
+
+JUNK: list[Any] = [
+    None, True, 0, -1, 10**30, 1.5, float("nan"), float("inf"), "", "fx.csv", "\ud800", "a\0b",
+    "x" * 10_000, [], [[]], [None], {}, {"name": None}, {"name": ["fx.csv"]}, {"": {}},
+]  # fmt: skip
+
+
+def outcome(site: Site, place: VersionPlace) -> str:
+    """What becomes of a delivery; anything but a clear answer is raised."""
+    try:
+        verify(site, place)
+    except (DeliveryRejectedError, DeliveryIncompleteError) as error:
+        printable = one_line(error.reason).isprintable()
+        return type(error).__name__ if printable else f"not printable: {error.reason!r}"
+    return "taken"
+
+
+def test_no_content_of_a_manifest_is_too_odd_for_a_reason(site: Site) -> None:
+    land(site)
+    whole: dict[str, Any] = {"files": [entry(size=len(TEXT))], "rows": 2}
+    odd = [
+        {**whole, name: junk} for name in ("files", "rows", "checksum", "sha256") for junk in JUNK
+    ]
+    fields = (*entry(), "size", "algorithm", "md5", "path")
+    odd += [{**whole, "files": [entry(**{name: junk})]} for name in fields for junk in JUNK]
+    odd += [{**whole, "files": {"fx.csv": junk}} for junk in JUNK] + JUNK
+    place = feed(manifest=JSON)
+    seen = set()
+    for content in odd:
+        announce(site, json.dumps(content))
+        seen.add(outcome(site, place))
+    assert seen == {"taken", "DeliveryRejectedError"}
+
+
+@pytest.mark.parametrize("kind", ["json", "control", "trailer"])
+def test_no_bytes_of_a_manifest_are_too_odd_for_a_reason(site: Site, kind: str) -> None:
+    # The same numbers each time: a failure can be looked at again.
+    dice = Random(17)
+    control = site.root / "landing/2026-09-01.ctl"
+    texts = {
+        "json": json.dumps({"files": [entry()], "rows": 2}).encode(),
+        "control": f"rows=2\nmd5={hashlib.md5(TEXT.encode()).hexdigest()}\n".encode(),
+        "trailer": f"{TEXT}TRL,2\n".encode(),
+    }
+    place = feed(manifest={"json": JSON, "control": CONTROL, "trailer": TRAILER}[kind])
+    for _ in range(300):
+        content = bytearray(texts[kind])
+        for _ in range(dice.randint(1, 4)):
+            content[dice.randrange(len(content))] = dice.randrange(256)
+        content = content[: dice.randint(1, len(content))] if dice.random() < 0.3 else content
+        land(site, text=bytes(content) if kind == "trailer" else TEXT)
+        if kind == "json":
+            put(site.root / "landing/fx/2026-09-01/manifest.json", bytes(content))
+        if kind == "control":
+            put(control, bytes(content))
+        assert not outcome(site, place).startswith("not printable")

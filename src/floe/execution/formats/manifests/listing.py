@@ -7,8 +7,9 @@ text. Such an entry is never opened. It becomes the problem of its delivery.
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from glob import has_magic
 from pathlib import Path
 
@@ -33,6 +34,11 @@ class Confines:
 
     root: Path
     state: Path
+    _known: dict[Path, bool] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def _resolved(self) -> tuple[Path, Path]:
+        return self.root.resolve(), self.state.resolve()
 
     def problem(self, path: Path, name: str) -> str:
         """Say why an entry cannot be taken as a file of a delivery; empty when it can."""
@@ -48,8 +54,10 @@ class Confines:
 
     def link_problem(self, path: Path, name: str) -> str:
         """Say whether a path leads out of the storage root, and by which link."""
+        if not path.is_symlink() and self._is_safe(path.parent):
+            return ""
         try:
-            target = path.resolve(strict=True)
+            where = self._way_out(path.resolve(strict=True))
         except FileNotFoundError:
             last = self._link(path) or path
             shown = f"the symbolic link {last.name} leads to {_target(last)}"
@@ -57,17 +65,23 @@ class Confines:
         except RuntimeError:
             # So Python calls a loop.
             return f"{name}: its symbolic links lead in a circle"
-        if not target.is_relative_to(self.root.resolve()):
-            where = "leads out of the storage root"
-        elif target.is_relative_to(self.state.resolve()):
-            where = "leads into floe's own folder"
-        else:
-            return ""
         link = self._link(path)
-        if link is None:
-            return f"{name} {where}"
+        if not where or link is None:
+            return where and f"{name} {where}"
         owner = "" if link == path else f"{name}: "
         return f"{owner}the symbolic link {link.relative_to(self.root)} {where}, to {_target(link)}"
+
+    def _is_safe(self, folder: Path) -> bool:
+        """Tell whether a folder lies in the storage. Many files share one, so it is kept."""
+        if folder not in self._known:
+            self._known[folder] = not self._way_out(folder.resolve())
+        return self._known[folder]
+
+    def _way_out(self, target: Path) -> str:
+        root, state = self._resolved
+        if not target.is_relative_to(root):
+            return "leads out of the storage root"
+        return "leads into floe's own folder" if target.is_relative_to(state) else ""
 
     def _link(self, path: Path) -> Path | None:
         """Return the last link on the way to a path."""
