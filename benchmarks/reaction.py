@@ -22,7 +22,7 @@ name: night
 orchestration:
   asset_modules: [assets]
   jobs: {load: {type: batch, selection: ["*"]}}
-  sensors: {landing: {type: file_watcher, job: load, path: landing}}
+  sensors: {landing: {type: file_watcher, job: load, path: landing, existing: process}}
 """
 ASSETS = """
 import time

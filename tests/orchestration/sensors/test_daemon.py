@@ -32,7 +32,8 @@ AT_ONCE = {
     }
 }
 SENSORS = """
-arrival: {type: file_watcher, job: make_orders, path: landing, poll_interval_seconds: 1}
+arrival: {type: file_watcher, job: make_orders, path: landing, existing: process,
+          poll_interval_seconds: 1}
 made: {type: asset_sensor, job: make_broken, watched_assets: [bronze.orders],
   poll_interval_seconds: 1}
 failed: {type: run_status, notify: [ops], poll_interval_seconds: 1}

@@ -12,14 +12,15 @@ from floe.spec.findings import SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
 from tests.orchestration.sensors.shop import build_shop, make_shop, open_shop, restarted
 
-CSV = 'watch: {type: file_watcher, job: make_revenue, path: landing, pattern: "*.csv"}'
+FRESH = 'watch: {type: file_watcher, job: make_revenue, path: landing, pattern: "*.csv"}'
+CSV = FRESH.replace("}", ", existing: process}")
 
 
 def dated(job: str) -> str:
     pattern = r"'orders_(?P<date>\d{8})\.csv'"
     return (
         f"watch: {{type: file_watcher, job: {job}, path: landing, pattern_type: regex, "
-        f"pattern: {pattern}}}"
+        f"pattern: {pattern}, existing: process}}"
     )
 
 
@@ -71,6 +72,47 @@ def test_a_matching_file_starts_the_job_once_it_is_complete(tmp_path: Path, land
         assert (run.job_name, run.is_success) == ("make_revenue", True)
         assert run.tags["floe/file"] == str(landing / "orders.csv")
         assert daemon.tick("watch") == []
+
+
+def test_the_first_look_starts_nothing_for_files_that_are_there(
+    tmp_path: Path, landing: Path
+) -> None:
+    (landing / "old.csv").write_text("1")
+    (landing / "half.csv").write_text("ha")
+    with open_shop(tmp_path, FRESH) as daemon:
+        first = daemon.look("watch")
+        assert first.requests == []
+        assert first.skipped == (
+            "First look: 2 files in landing match and start nothing. "
+            "Use `existing: process` to start a run for each of them."
+        )
+        assert [daemon.tick("watch") for _ in range(2)] == [[], []]
+        (landing / "new.csv").write_text("1")
+        (landing / "half.csv").write_text("half, and now all of it")
+        assert daemon.tick("watch") == []
+        started = {run.tags["floe/file"] for run in daemon.tick("watch")}
+        assert started == {str(landing / "new.csv"), str(landing / "half.csv")}
+
+
+@pytest.mark.slow
+def test_what_lands_while_the_daemon_is_down_starts(tmp_path: Path, landing: Path) -> None:
+    (landing / "old.csv").write_text("1")
+    with open_shop(tmp_path, FRESH, on_disk=True) as daemon:
+        assert daemon.tick("watch") == []
+        (landing / "meanwhile.csv").write_text("1")
+        after = restarted(daemon, tmp_path)
+        assert after.tick("watch") == []
+        (run,) = after.tick("watch")
+        assert run.tags["floe/file"] == str(landing / "meanwhile.csv")
+
+
+def test_a_folder_that_is_made_after_the_first_look_holds_only_new_files(tmp_path: Path) -> None:
+    with open_shop(tmp_path, FRESH) as daemon:
+        assert "cannot be read" in str(daemon.look("watch").skipped)
+        daemon.tick("watch")
+        (tmp_path / "landing").mkdir()
+        (tmp_path / "landing" / "orders.csv").write_text("1")
+        assert [len(daemon.tick("watch")) for _ in range(2)] == [0, 1]
 
 
 def test_what_does_not_match_starts_nothing(tmp_path: Path, landing: Path) -> None:
@@ -161,7 +203,7 @@ def test_a_url_is_watched_like_a_folder(tmp_path: Path) -> None:
     files = fsspec.filesystem("memory")
     sensor = (
         "watch: {type: file_watcher, job: make_revenue, path: memory://bucket/landing, "
-        'pattern: "**/*.csv"}'
+        'pattern: "**/*.csv", existing: process}'
     )
     with open_shop(tmp_path, sensor) as daemon:
         skipped = daemon.look("watch").skipped

@@ -4,6 +4,10 @@ A file has arrived when two looks in a row find it with the same size and the sa
 machine the second look follows within seconds, elsewhere when Dagster calls again. The file's state
 is then noted, and its run has a key made of that state: a daemon that dies in between, or a cursor
 that is lost, doubles nothing; a file that is replaced counts again.
+
+The first look of a sensor notes the files that are there and starts nothing, unless it says
+`existing: process`: a watcher that is switched on must not rerun years of old dates. Whatever lands
+after that counts, also while the daemon is down.
 """
 
 import json
@@ -110,9 +114,12 @@ class Watcher:
     pattern: Pattern
     starter: Starter
     interval: int
+    ignores_existing: bool
 
     def evaluate(self, context: SensorEvaluationContext) -> SensorResult:
         """Look once."""
+        if not context.cursor and self.ignores_existing:
+            return self._note_existing(context)
         seen = Seen.read(context.cursor)
         try:
             found = self._look()
@@ -129,6 +136,20 @@ class Watcher:
             return SensorResult(run_requests=requests, cursor=cursor)
         waiting = len(marks - done)
         return SensorResult(skip_reason=self._nothing(len(found), waiting), cursor=cursor)
+
+    def _note_existing(self, context: SensorEvaluationContext) -> SensorResult:
+        """Take the first look: note what is there, and start nothing."""
+        try:
+            found = self._look()
+        except FileNotFoundError as error:
+            # Whatever is put there once the folder exists is new.
+            return self._unreachable(context, error, Seen().written())
+        except OSError as error:
+            return self._unreachable(context, error)
+        cursor = Seen(frozenset(file.mark for file in found)).written()
+        words = f"First look: {len(found)} files in {shown(self.location)} match and start nothing."
+        hint = " Use `existing: process` to start a run for each of them." if found else ""
+        return SensorResult(skip_reason=words + hint, cursor=cursor)
 
     def _look(self) -> list[Found]:
         found = self.folder.look(self.pattern.matches, self.pattern.deep)
@@ -163,12 +184,14 @@ class Watcher:
         key = f"{shown(file.url)} {file.mark}"
         yield from self.starter.requests(instance, Cause(key, partition, tags))
 
-    def _unreachable(self, context: SensorEvaluationContext, error: OSError) -> SensorResult:
+    def _unreachable(
+        self, context: SensorEvaluationContext, error: OSError, cursor: str | None = None
+    ) -> SensorResult:
         reason = shown(error.strerror or str(error) or type(error).__name__)
         words = f"{shown(self.location)} cannot be read ({reason}). "
         words += f"It is looked at again in {self.interval} seconds."
         context.log.warning("%s", words)
-        return SensorResult(skip_reason=words, cursor=context.cursor)
+        return SensorResult(skip_reason=words, cursor=cursor or context.cursor)
 
     def _nothing(self, files: int, waiting: int) -> str:
         place = shown(self.location)
@@ -221,6 +244,7 @@ def build_file_watcher(declared: Declared, sensor: FileWatcherSensor) -> SensorD
         pattern=Pattern(sensor.pattern, sensor.pattern_type == "regex"),
         starter=declared.starter(sensor.job),
         interval=sensor.poll_interval_seconds,
+        ignores_existing=sensor.existing == "ignore",
     )
     return declared.define(sensor, sensor.job, watcher.evaluate)
 

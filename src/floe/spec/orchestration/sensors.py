@@ -35,6 +35,8 @@ class FileWatcherSensor(Sensor):
     """The files that count, by their path below; a regex's group `date` tells the partition."""
     pattern_type: Literal["glob", "regex"] = "glob"
     """How `pattern` is written."""
+    existing: Literal["ignore", "process"] = "ignore"
+    """What to do with files that are there when the sensor looks for the first time."""
 
 
 class AssetSensor(Sensor):
