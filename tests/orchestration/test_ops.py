@@ -23,7 +23,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagster import op
+from dagster import Config, op
 
 if TYPE_CHECKING:
     from elsewhere import Unknown
@@ -45,8 +45,26 @@ def nothing() -> object: return object()
 def broken(): raise ValueError("the disk is full")
 def steps(): yield 1
 async def later(): ...
+
+
+class Sweep(Config):
+    folder: str
+    days: int = 30
+
+
 @op
-def decorated(): ...
+def sweep(context, config: Sweep) -> str:
+    Path(__file__).with_name("said").write_text(f"{config.folder} {config.days}")
+    return config.folder
+
+
+@op
+def greet(who: str) -> None:
+    Path(__file__).with_name("said").write_text(f"hello {who}")
+
+
+@op(required_resource_keys={"warehouse"})
+def needy(context): ...
 NUMBER = 3
 """
 DATASETS = """
@@ -82,6 +100,20 @@ def refusal(folder: Path, job: str) -> str:
 
 
 CHORES = "target_function: upkeeping.chores"
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (".sweep, args: {folder: landing, days: 7}", "landing 7"),
+        (".sweep, args: {folder: landing}", "landing 30"),
+        (".greet, args: {who: you}", "hello you"),
+    ],
+)
+def test_an_ops_job_may_name_a_dagster_op(tmp_path: Path, job: str, said: str) -> None:
+    made = build(tmp_path, f"{CHORES}{job}")
+    assert run(made).success
+    assert (tmp_path / "upkeeping/said").read_text() == said
 
 
 def test_an_ops_job_calls_its_function_with_its_arguments(tmp_path: Path) -> None:
@@ -151,7 +183,9 @@ def test_a_type_that_only_type_checkers_know_is_not_checked(tmp_path: Path) -> N
         (".NUMBER", "target_function", "is not a function"),
         (".steps", "target_function", "runs nothing: it is a coroutine or a generator"),
         (".later", "target_function", "runs nothing: it is a coroutine or a generator"),
-        (".decorated", "target_function", "is a Dagster op. Name a plain function"),
+        (".sweep", "args", "Missing required config entry"),
+        (".sweep, args: {folder: 3}", "args", "is not valid for expected type"),
+        (".needy", "target_function", "needs the resource 'warehouse'"),
         ("x.clean", "target_function", "there is no module 'upkeeping.choresx'"),
     ],
 )

@@ -49,7 +49,7 @@ def build_jobs(loading: Loading, parts: Parts) -> Parts:
 
 def _build_job(loading: Loading, parts: Parts, name: str, job: BatchJob | OpsJob) -> Any:
     if isinstance(job, OpsJob):
-        return build_ops_job(loading, name, job)
+        return build_ops_job(loading, parts, name, job)
     keys = assets_of(loading, parts, name)
     _refuse(_check_batch(loading, parts, name, keys))
     return define_asset_job(

@@ -1,4 +1,4 @@
-"""Ops jobs: functions of the user's, or floe's own upkeep, that are called as jobs."""
+"""Ops jobs: functions or Dagster ops of the user's, or floe's own upkeep, run as jobs."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from floe.execution.functions import FunctionNotLoadedError, load_function
+from floe.orchestration.dagster_ops import build_dagster_op_job
 from floe.orchestration.loading import Loading
+from floe.orchestration.parts import Parts
 from floe.orchestration.upkeep import check_upkeep, upkeep
 from floe.spec.findings import KeyPath, SpecError
 from floe.spec.nearby import suggest
@@ -35,10 +37,13 @@ CONTEXT = "context"
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
-def build_ops_job(loading: Loading, name: str, job: OpsJob) -> JobDefinition:
-    """Make a job that calls a function; its arguments are checked now, not in the night."""
+def build_ops_job(loading: Loading, parts: Parts, name: str, job: OpsJob) -> JobDefinition:
+    """Make a job of a function or a Dagster op; its arguments are checked now."""
     path = ("orchestration", "jobs", name)
-    call = check_call(loading, path, job, _load(loading, path, job))
+    target = _load(loading, path, job)
+    if isinstance(target, OpDefinition):
+        return build_dagster_op_job(loading, parts, (name, op_name(name, job)), job, target)
+    call = check_call(loading, path, job, target)
     graph = GraphDefinition(
         name=name, description=job.description or None, node_defs=[_make_op(name, job, call)]
     )
@@ -90,7 +95,7 @@ def _as_metadata(result: Any) -> Any:
         return None
 
 
-def _load(loading: Loading, path: KeyPath, job: OpsJob) -> Callable[..., Any]:
+def _load(loading: Loading, path: KeyPath, job: OpsJob) -> Callable[..., Any] | OpDefinition:
     if job.target_function in MAINTENANCE:
         return upkeep(loading.site, job.target_function)
     at = (*path, "target_function")
@@ -99,8 +104,7 @@ def _load(loading: Loading, path: KeyPath, job: OpsJob) -> Callable[..., Any]:
     except FunctionNotLoadedError as error:
         raise loading.refusal(at, str(error).rstrip(".")) from error
     if isinstance(function, OpDefinition):
-        what = f"'{job.target_function}' is a Dagster op"
-        raise loading.refusal(at, what, "Name a plain function: floe makes the op.")
+        return function
     kinds = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)
     if any(is_kind(function) for is_kind in kinds):
         what = f"calling '{job.target_function}' runs nothing: it is a coroutine or a generator"

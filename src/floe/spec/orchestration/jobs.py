@@ -76,9 +76,9 @@ class OpsJob(SpecModel):
     type: Literal["ops"]
     """`ops`"""
     target_function: Target
-    """The function, as module.function, or one of floe's own: vacuum, compact, analyze."""
+    """The function or Dagster op, as module.function, or vacuum, compact or analyze."""
     args: dict[str, AnyValue] = Field(default_factory=dict)
-    """What it is called with."""
+    """What it is called with; of a Dagster op its config and inputs."""
     description: str = ""
     """What the job is for."""
     tags: dict[str, str] = Field(default_factory=dict)
