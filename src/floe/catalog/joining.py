@@ -59,20 +59,29 @@ PLACES: tuple[tuple[type[Table], str, tuple[str, ...]], ...] = (
 def join_datasets(session: Session, first: Dataset, second: Dataset) -> Dataset:
     """Make one dataset of two and return it: the declared, else the curated, else the older one."""
     kept, gone = (first, second) if _rank(first) <= _rank(second) else (second, first)
-    _join_versions(session, kept.dataset_id, gone.dataset_id)
-    _join_checks(session, kept.dataset_id, gone.dataset_id)
-    for table, column, same in PLACES:
-        _move_rows(session, table, column, same, kept=kept.dataset_id, gone=gone.dataset_id)
-    detail = {"joined": gone.full_name}
-    record_dataset_event(session, kept.dataset_id, "JOINED", None, detail)
-    namespace, name = gone.namespace, gone.name
-    store_of(session).drop_documents(session, [gone.dataset_id])
-    session.flush()
-    session.delete(gone)
-    session.flush()
-    add_alias(session, kept.dataset_id, namespace, name)
-    index_datasets(session, [kept.dataset_id])
+    absorb_datasets(session, kept, [gone])
     return kept
+
+
+def absorb_datasets(session: Session, kept: Dataset, gone: Sequence[Dataset]) -> None:
+    """Hand all that hangs on some datasets to another; their names stay as its aliases."""
+    numbers = [dataset.dataset_id for dataset in gone]
+    _join_versions(session, kept.dataset_id, numbers)
+    _join_checks(session, kept.dataset_id, numbers)
+    for table, column, same in PLACES:
+        _move_rows(session, table, column, same, kept=kept.dataset_id, gone=numbers)
+    for dataset in gone:
+        detail = {"joined": dataset.full_name}
+        record_dataset_event(session, kept.dataset_id, "JOINED", None, detail)
+    names = [(dataset.namespace, dataset.name) for dataset in gone]
+    store_of(session).drop_documents(session, numbers)
+    session.flush()
+    for dataset in gone:
+        session.delete(dataset)
+    session.flush()
+    for namespace, name in names:
+        add_alias(session, kept.dataset_id, namespace, name)
+    index_datasets(session, [kept.dataset_id])
 
 
 def _rank(dataset: Dataset) -> tuple[bool, bool, int]:
@@ -81,23 +90,33 @@ def _rank(dataset: Dataset) -> tuple[bool, bool, int]:
 
 
 def _move_rows(
-    session: Session, table: type[Table], column: str, same: Sequence[str], *, kept: int, gone: int
+    session: Session,
+    table: type[Table],
+    column: str,
+    same: Sequence[str],
+    *,
+    kept: int,
+    gone: Sequence[int],
 ) -> None:
     """Hand rows over; one that the kept dataset has too is merged into that."""
     rows = _rows_of(session, table, column, gone)
-    twins = {_key(row, same): row for row in _rows_of(session, table, column, kept)} if same else {}
+    there = _rows_of(session, table, column, [kept]) if same else []
+    twins = {_key(row, same): row for row in there}
     for row in rows:
         twin = twins.get(_key(row, same)) if same else None
         if twin is None:
             setattr(row, column, kept)
+            twins[_key(row, same)] = row
         else:
             _merge_into(twin, row)
             session.delete(row)
     session.flush()
 
 
-def _rows_of(session: Session, table: type[Table], column: str, dataset_id: int) -> list[Any]:
-    query = select(table).where(getattr(table, column) == dataset_id)
+def _rows_of(
+    session: Session, table: type[Table], column: str, dataset_ids: Sequence[int]
+) -> list[Any]:
+    query = select(table).where(getattr(table, column).in_(dataset_ids))
     # Edges and facets belong to datasets and to processes, which have numbers of their own.
     kind = {"source_id": "source_type", "target_id": "target_type", "owner_id": "owner_type"}
     if column in kind:
@@ -121,28 +140,30 @@ def _merge_into(twin: Any, row: Any) -> None:
         twin.seen_at, twin.facet_hash, twin.body = row.seen_at, row.facet_hash, row.body
 
 
-def _join_versions(session: Session, kept: int, gone: int) -> None:
-    taken = {row.version_tag: row for row in _rows_of(session, DatasetVersion, "dataset_id", kept)}
+def _join_versions(session: Session, kept: int, gone: Sequence[int]) -> None:
+    there = _rows_of(session, DatasetVersion, "dataset_id", [kept])
+    taken = {row.version_tag: row for row in there}
     for row in _rows_of(session, DatasetVersion, "dataset_id", gone):
         twin = taken.get(row.version_tag)
-        if twin is not None and row.version_tag != _own_tag(row):
+        if twin is not None and row.version_tag != own_tag(row):
             # The producer named it, so it is the same version under both names.
             _refer_to(session, "dataset_version_id", row, twin)
             continue
         row.dataset_id = kept
         while row.version_tag in taken:
             row.seq += 1
-            row.version_tag = _own_tag(row)
+            row.version_tag = own_tag(row)
         taken[row.version_tag] = row
     session.flush()
-    _settle(list(taken.values()))
+    settle_versions(list(taken.values()))
 
 
-def _own_tag(row: DatasetVersion) -> str:
+def own_tag(row: DatasetVersion) -> str:
+    """Return the tag that floe gives a version whose producer gave it none."""
     return version_tag(row.partition_key or row.business_date or "", row.seq)
 
 
-def _settle(versions: Sequence[DatasetVersion]) -> None:
+def settle_versions(versions: Sequence[DatasetVersion]) -> None:
     """Let the newest version of each date and partition be READY, and the others superseded."""
     live = defaultdict(list)
     for version in versions:
@@ -154,13 +175,15 @@ def _settle(versions: Sequence[DatasetVersion]) -> None:
             version.state = READY if version is newest else SUPERSEDED
 
 
-def _join_checks(session: Session, kept: int, gone: int) -> None:
-    taken = {row.name: row for row in _rows_of(session, QualityCheckDef, "dataset_id", kept)}
+def _join_checks(session: Session, kept: int, gone: Sequence[int]) -> None:
+    there = _rows_of(session, QualityCheckDef, "dataset_id", [kept])
+    taken = {row.name: row for row in there}
     for row in _rows_of(session, QualityCheckDef, "dataset_id", gone):
         if row.name in taken:
             _refer_to(session, "qdef_id", row, taken[row.name])
         else:
             row.dataset_id = kept
+            taken[row.name] = row
     session.flush()
 
 

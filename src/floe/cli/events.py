@@ -14,10 +14,11 @@ import typer
 
 from floe.cli.context import date_rules, event_retention, open_project_catalog
 from floe.cli.options import JsonOption, ProjectOption
-from floe.cli.output import console, err, print_json
+from floe.cli.output import console, err, print_json, table
 from floe.errors import FloeError
 
 if TYPE_CHECKING:
+    from floe.catalog.folding import Fold
     from floe.events.bulk import ImportReport, Rejected
     from floe.events.export import Sink
 
@@ -133,6 +134,49 @@ def deliver(as_json: JsonOption = False) -> None:
         for queue in others:
             err.print(describe_queue(queue), markup=False, soft_wrap=True)
     raise typer.Exit(TRY_LATER if done.waiting else 0)
+
+
+@app.command()
+def fold(
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change; change nothing.")
+    ] = False,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Apply the rules for dates to stored events: one dataset for names that differ by date.
+
+    exposure_20260901.csv and its siblings become exposure_{date}.csv, and versions get the
+    business dates of their names or folders. Declared and curated datasets stay as they are. The
+    command may be interrupted and repeated.
+    """
+    from floe.catalog.folding import fold_dates, plan_folds
+    from floe.events.subsets import subset_locations
+
+    rules = date_rules(project)
+    with open_project_catalog(project) as catalog:
+        if dry_run:
+            folds = plan_folds(catalog, rules, subset_locations)
+        else:
+            folds = list(fold_dates(catalog, rules, subset_locations, getuser()))
+    if as_json:
+        print_json([vars(fold) for fold in folds])
+        return
+    if not folds:
+        console.print("Nothing to fold.")
+        return
+    console.print(table("Would fold" if dry_run else "Folded", [_fold_row(one) for one in folds]))
+
+
+def _fold_row(fold: "Fold") -> dict[str, object]:
+    first, last = (fold.dates[0], fold.dates[-1]) if fold.dates else ("", "")
+    return {
+        "dataset": fold.dataset,
+        "folded in": len(fold.folded) or None,
+        "versions redated": fold.redated or None,
+        "dates": f"{first}" if first == last else f"{first} – {last}",
+    }
 
 
 def _load(file: Path, rejects: Path | None, project: Path | None, *, live: bool) -> "ImportReport":

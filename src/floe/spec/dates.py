@@ -115,6 +115,13 @@ class DateRules:
 DEFAULT_RULES = DateRules()
 
 
+def below(base: str, path: str) -> str:
+    """Return the path below a dataset: a date in the dataset's own name is not the subset's."""
+    base = base.rstrip("/")
+    start = path.find(f"{base}/") if base else -1
+    return path if start < 0 else path[start + len(base) :]
+
+
 def location_date(pattern: str, path: str) -> Part | None:
     """Read a path by the `location` that a dataset declares; None if it does not match.
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from floe.catalog.recording.claims import DatasetClaim, EventClaim, Seen, VersionClaim
 from floe.catalog.recording.facets import read_object
 from floe.catalog.recording.scope import Recording
-from floe.spec.dates import SEPARATOR, Dated, Part, location_date
+from floe.spec.dates import SEPARATOR, Dated, Part, below, location_date
 
 NO_PART = Part()
 PLACEHOLDER = "{business_date}"
@@ -162,13 +162,7 @@ def _written(recording: Recording, dataset: DatasetClaim, location: str | None) 
 
 def _read(recording: Recording, path: str, location: str | None, base: str = "") -> Part:
     declared = location_date(location, path) if location else None
-    return declared or recording.dates.read_part(_below(base.rstrip("/"), path))
-
-
-def _below(base: str, path: str) -> str:
-    """Return the path below a dataset, whose own name is not the subset's."""
-    start = path.find(f"{base}/") if base else -1
-    return path if start < 0 else path[start + len(base) :]
+    return declared or recording.dates.read_part(below(base, path))
 
 
 def tag_of(recording: Recording, dataset: DatasetClaim, part: Part = NO_PART) -> str | None:
