@@ -27,7 +27,6 @@ def test_a_retraction_lists_the_versions_built_on_it(chain: Workshop) -> None:
     assert "Version 2026-09-01.1 of raw.trades is retracted." in said
     assert "risk.totals" in said
     assert "risk.report" in said
-    assert "floe/shop/report" in said
     assert max(map(len, said.splitlines())) <= 80
 
 

@@ -1,7 +1,7 @@
 """Why work failed, in one sentence."""
 
 from grpc import StatusCode  # type: ignore[import-untyped]
-from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
 
 from floe.execution.failures import reason_of
 
@@ -23,3 +23,13 @@ def test_a_server_that_is_gone_is_one_sentence() -> None:
 
 def test_an_error_of_ours_is_told_with_its_kind() -> None:
     assert reason_of(ZeroDivisionError("by zero")) == "ZeroDivisionError: by zero"
+
+
+def test_the_plan_that_spark_appends_is_left_out() -> None:
+    error = AnalysisException(
+        "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703; line 3 pos 2;\n"
+        "'Project [n#371L, 'x]\n+- SubqueryAlias totals\n   +- View (`totals`)"
+    )
+    assert reason_of(error) == (
+        "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703; line 3 pos 2"
+    )

@@ -126,3 +126,10 @@ def test_a_lost_run_is_not_called_failed() -> None:
     assert explain(facts).sentence == (
         "sum was lost for 2026-09-01: its parent ended. Run: floe run --resume r-1"
     )
+
+
+def test_a_reason_of_many_lines_stays_one_sentence() -> None:
+    run = RunFacts(RunState.FAILED, "r-1", "Column x is missing; line 3;\n+- Project\n+- Scan")
+    assert explain(ProcessFacts("sum", DAY, run=run)).sentence == (
+        "sum failed for 2026-09-01: Column x is missing; line 3. Run: floe run --resume r-1"
+    )

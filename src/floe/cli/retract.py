@@ -63,11 +63,9 @@ def _show(done: "Retraction") -> None:
 
 
 def _built(one: "BuiltOn") -> dict[str, Any]:
-    owner = " · ".join(filter(None, (one.owner_team, one.owner_email)))
     return {
         "dataset": one.name,
         "version": one.tag,
         "state": one.state,
-        "owner": owner or None,
-        "made by": one.process_key,
+        "owner": one.owner_team or one.owner_email,
     }

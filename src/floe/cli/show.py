@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from floe.catalog.run_details import CheckOutcome, RelatedRun, RunDetails, RunSql
 
+JVM = "JVM stacktrace:"
 SQL_AROUND, LOG_LINES, TRACE_LINES, MOST_SAMPLES = 3, 20, 15, 5
 
 
@@ -116,8 +117,9 @@ def _show(details: "RunDetails", log: Sequence[str]) -> None:
     _show_tables(details)
     for check in details.checks:
         _show_samples(check)
-    if details.trace.strip():
-        _show_lines("trace", details.trace.strip().splitlines()[-TRACE_LINES:])
+    # What happened inside the JVM fills the screen and says nothing about the user's code.
+    if trace := details.trace.partition(JVM)[0].strip():
+        _show_lines("trace", trace.splitlines()[-TRACE_LINES:])
     if log:
         _show_lines("log", log)
 

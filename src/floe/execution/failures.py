@@ -10,6 +10,7 @@ from floe.execution.spark.faults import is_lost
 # Spark puts what happened inside its JVM behind what it has to say.
 JVM = "JVM stacktrace:"
 LONGEST = 1_000
+_PLAN = re.compile(r"^[ :]*\+- ", re.MULTILINE)
 
 
 class ProcessFailedError(FloeError):
@@ -24,7 +25,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, FloeError):
         return str(error)
     kind = type(error)
-    said = str(error).partition(JVM)[0].strip()[:LONGEST]
+    said = _without_plan(str(error).partition(JVM)[0].strip())[:LONGEST]
     if kind.__module__.startswith(("pyspark.", "grpc")):
         # gRPC tells its whole state, and what happened stands in one line of it.
         told = re.search(r'details = "(.+)"', said)
@@ -32,6 +33,12 @@ def reason_of(error: BaseException) -> str:
         return f"Spark does not answer: {said}" if is_lost(error) else said
     where = _where(error)
     return f"{kind.__name__}: {said}{f' ({where})' if where else ''}"
+
+
+def _without_plan(message: str) -> str:
+    """Cut off the query plan that Spark's analyzer appends: it hides what is wrong."""
+    first, _, rest = message.partition("\n")
+    return first.rstrip("; ") if _PLAN.search(rest) else message
 
 
 def _where(error: BaseException) -> str:

@@ -208,7 +208,9 @@ def _by(actor: str) -> str:
 
 
 def _why(reason: str) -> str:
-    return f": {reason.strip().rstrip('.')}" if reason.strip() else ""
+    """Return a reason for use in a sentence: its first line, without the end of a sentence."""
+    first = reason.strip().partition("\n")[0].rstrip(".; ")
+    return f": {first}" if first else ""
 
 
 def _listed(inputs: Sequence[InputFacts]) -> str:
