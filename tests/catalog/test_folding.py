@@ -88,7 +88,7 @@ def test_a_plan_changes_nothing_and_a_fold_does_what_it_says(catalog: Catalog) -
             "lake/sum",
         ]
         audited = session.execute(select(AuditLog.actor, AuditLog.action)).all()
-        assert {tuple(row) for row in audited} == {("steward", "fold")}
+        assert {tuple(row) for row in audited} == {("steward", "fold"), ("steward", "dataset.join")}
 
 
 def test_a_fold_is_repeatable_and_events_go_on_where_it_stopped(catalog: Catalog) -> None:

@@ -13,6 +13,7 @@ from floe.catalog.datasets import (
     ACTIVE,
     DEPRECATED,
     DRAFT,
+    add_alias,
     create_dataset,
     find_dataset,
     list_dataset_events,
@@ -24,7 +25,7 @@ from floe.catalog.processes import find_process, get_contract
 from floe.catalog.projects import register_project
 from floe.catalog.schemas import list_columns
 from floe.catalog.slas import describe_sla
-from floe.catalog.tables import Dataset, Sla
+from floe.catalog.tables import Dataset, DatasetAlias, Sla
 from floe.spec import ProjectSpec
 
 RISK: dict[str, Any] = {
@@ -65,6 +66,27 @@ def register(catalog: Catalog, spec: ProjectSpec) -> list[str]:
     with catalog.writing() as session:
         report = register_project(session, spec, lake="lake", actor="ann")
         return [str(line) for line in report.lines]
+
+
+def test_floe_writes_what_a_declared_process_writes(catalog: Catalog) -> None:
+    def written() -> dict[str, bool]:
+        with catalog.reading() as session:
+            return {row.name: row.floe_writes for row in session.scalars(select(Dataset))}
+
+    register(catalog, declare())
+    assert written() == {"market.fx_rates": False, "credit.exposure": True}
+    register(catalog, declare(processes={}))
+    assert written() == {"market.fx_rates": False, "credit.exposure": False}
+
+
+def test_the_name_of_a_declared_dataset_is_no_alias_of_another(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        other = create_dataset(session, "elsewhere", "squatter")
+        add_alias(session, other.dataset_id, "lake", "credit.exposure")
+    register(catalog, declare())
+    with catalog.reading() as session:
+        assert find_dataset(session, "lake/credit.exposure").project_id is not None
+        assert session.get(DatasetAlias, ("lake", "credit.exposure")) is None
 
 
 def test_a_new_project_is_registered_with_all_that_it_declares(catalog: Catalog) -> None:

@@ -48,6 +48,7 @@ class Deed:
     object_key: str
     before: Any = None
     after: Any = None
+    reason: str | None = None
 
 
 def record_audits(session: Session, actor: str, deeds: Iterable[Deed]) -> None:
@@ -62,6 +63,7 @@ def record_audits(session: Session, actor: str, deeds: Iterable[Deed]) -> None:
             "object_key": deed.object_key,
             "before_json": deed.before,
             "after_json": deed.after,
+            "reason": deed.reason,
         }
         for deed in deeds
     ]

@@ -43,6 +43,7 @@ class DatasetFields(TypedDict, total=False):
     timezone: str | None
     needs_validation: bool
     curated: bool
+    floe_writes: bool
     schema_hash: str | None
     declaration_json: Any
 

@@ -123,7 +123,7 @@ def _fold(session: Session, numbers: Sequence[int], dates: DateRules, actor: str
     for row in rows:
         _date_versions(session, row, dates)
     target = _target(session, rows[0], dates)
-    absorb_datasets(session, target, rows)
+    absorb_datasets(session, target, rows, actor=actor, reason="fold of dates in names")
     record_audit(
         session,
         actor,

@@ -65,12 +65,18 @@ def reserve_version(
     partition_key: str | None = None,
     state: str = WRITING,
     actor: str | None = None,
+    own: bool = False,
     **facts: Unpack[VersionFacts],
 ) -> DatasetVersion:
-    """Take the next tag of a business date or partition and open a version under it."""
+    """Take the next tag of a business date or partition and open a version under it.
+
+    `own` says that floe writes the version itself, and so from now on those of the dataset.
+    """
     if state not in FIRST_STATES:
         raise WrongStateError("A new version", "not there yet", state, FIRST_STATES)
-    _lock_dataset(session, dataset_id)
+    dataset = _lock_dataset(session, dataset_id)
+    if own:
+        dataset.floe_writes = True
     key = partition_key or business_date.isoformat()
     seq = _next_seq(session, dataset_id, business_date, partition_key)
     version = DatasetVersion(
@@ -90,11 +96,11 @@ def reserve_version(
     return version
 
 
-def _lock_dataset(session: Session, dataset_id: int) -> None:
+def _lock_dataset(session: Session, dataset_id: int) -> Dataset:
     # Two writers of one dataset must not take the same number.
-    session.execute(
-        select(Dataset.dataset_id).where(Dataset.dataset_id == dataset_id).with_for_update()
-    )
+    return session.scalars(
+        select(Dataset).where(Dataset.dataset_id == dataset_id).with_for_update()
+    ).one()
 
 
 def _next_seq(
@@ -108,7 +114,20 @@ def _next_seq(
         if partition_key is None
         else DatasetVersion.partition_key == partition_key
     )
-    return (session.scalar(query) or 0) + 1
+    seq = (session.scalar(query) or 0) + 1
+    # Somebody may have announced or read a version under a tag that looks like one of floe's.
+    key = partition_key or business_date
+    taken = set(
+        session.scalars(
+            select(DatasetVersion.version_tag).where(
+                DatasetVersion.dataset_id == dataset_id,
+                DatasetVersion.version_tag.startswith(f"{key}.", autoescape=True),
+            )
+        )
+    )
+    while version_tag(key, seq) in taken:
+        seq += 1
+    return seq
 
 
 def advance_version(

@@ -17,6 +17,7 @@ from floe.cli import (
     datasets,
     diff,
     down,
+    drift,
     events,
     lineage,
     partitions,
@@ -69,6 +70,7 @@ app.command(rich_help_panel=READ)(runs.runs)
 app.command(rich_help_panel=READ)(show.show)
 app.command(rich_help_panel=READ)(lineage.lineage)
 app.command(rich_help_panel=READ)(why.why)
+app.add_typer(drift.app, name="drift", rich_help_panel=READ)
 app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)
 app.command(rich_help_panel=JOBS)(register_process.register_process)
 app.add_typer(events.app, name="events", rich_help_panel=JOBS)

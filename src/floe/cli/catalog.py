@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,3 +76,26 @@ def stats(project: ProjectOption = None, as_json: JsonOption = False) -> None:
         print_json(counts)
     else:
         console.print(table("catalog", [{"what": n, "count": c} for n, c in counts.items()]))
+
+
+@app.command()
+def split(
+    name: Annotated[str, typer.Argument(help="Full name that became an alias by a join.")],
+    reason: Annotated[str | None, typer.Option(help="Why, for the audit log.")] = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Undo a join: make the dataset again that was joined to another.
+
+    Both have their own versions, states, edges and aliases again. What came after the join stays
+    with the dataset that stayed, and the same symlink does not join the two again.
+    """
+    from floe.catalog.splitting import split_dataset
+
+    with open_project_catalog(project) as catalog, catalog.writing() as session:
+        restored, kept = split_dataset(session, name, actor=getuser(), reason=reason)
+        names = {"dataset": restored.full_name, "split_from": kept.full_name}
+    if as_json:
+        print_json(names)
+    else:
+        console.print("{dataset} is split from {split_from}.".format(**names), markup=False)

@@ -25,10 +25,12 @@ from floe.catalog.recording import (
 )
 from floe.catalog.shown import OWN
 from floe.clock import is_business_date
+from floe.events.errors import Reason
 from floe.events.openlineage import DatasetPart, Event, moment_of
 from floe.events.payload import compress
 from floe.events.reasons import FIRST_YEAR, LAST_YEAR, LONGEST
 from floe.events.subsets import subset_locations
+from floe.spec.identity import FLOE
 
 SEEN = {
     "START": Seen.STARTED,
@@ -47,6 +49,8 @@ PROCESS_FACETS = ("documentation", "ownership", "tags", "jobType", "sql", "sourc
 # Facets that have rows or columns of their own; all others stay with the version as they came.
 ASSERTIONS = "dataQualityAssertions"
 MAPPED = frozenset({"schema", "columnLineage", "symlinks", "version", ASSERTIONS, *DATASET_FACETS})
+# Real tables have a handful: a catalog entry, a path, a view or two.
+MOST_SYMLINKS, MOST_SYMLINKS_OF_EVENT = 100, 1_000
 LONGEST_CHECK_NAME, LONGEST_CHECK_KIND = 200, 50
 _FOREIGN_RUNS = uuid.UUID("5f0d5bb4-4c2f-5d0a-9a7e-0c1f6f6f2b31")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -138,6 +142,42 @@ def _as_step(claim: EventClaim, process_key: str, run_uuid: str, number: int) ->
         facets=None,
     )
     return claim
+
+
+def excess_reasons(event: Event, claim: EventClaim) -> list[Reason]:
+    """List the datasets that have more symlinks than are taken, or the event if all have."""
+    if not any(dataset.symlinks for dataset in claim.datasets):
+        return []
+    paths = ["$.dataset"] if event.dataset is not None else []
+    paths += [f"$.inputs[{place}]" for place in range(len(event.inputs or ()))]
+    paths += [f"$.outputs[{place}]" for place in range(len(event.outputs or ()))]
+    counts = [len(dataset.symlinks) for dataset in claim.datasets]
+    reasons = [
+        Reason(f"{path}.facets.symlinks", _excess(count, MOST_SYMLINKS))
+        # Outputs that claim nothing are left out, and come last.
+        for path, count in zip(paths, counts, strict=False)
+        if count > MOST_SYMLINKS
+    ]
+    if not reasons and sum(counts) > MOST_SYMLINKS_OF_EVENT:
+        reasons.append(Reason("$", _excess(sum(counts), MOST_SYMLINKS_OF_EVENT)))
+    return reasons
+
+
+def reserved_reasons(event: Event, claim: EventClaim) -> list[Reason]:
+    """List what an event from outside cannot claim: a job of floe's own, or a step of one."""
+    if claim.process_key is None or not claim.process_key.startswith(f"{FLOE}/"):
+        return []
+    own = event.job is not None and f"{event.job.namespace}/".startswith(f"{FLOE}/")
+    path = "$.job.namespace" if own else "$.run.facets.parent.job.namespace"
+    message = (
+        f"'{FLOE}' and '{FLOE}/…' are reserved for processes that floe runs itself; "
+        "give the job a namespace of its own"
+    )
+    return [Reason(path, message)]
+
+
+def _excess(count: int, most: int) -> str:
+    return f"has {count:,} symlinks, at most {most:,} are allowed"
 
 
 def run_uuid_of(run_id: str) -> str:

@@ -26,8 +26,9 @@ from floe.catalog.recording import (
     tidy_up,
 )
 from floe.errors import FloeError
-from floe.events.claims import RETENTION, claims_of
-from floe.events.openlineage import read_event
+from floe.events.claims import RETENTION, claims_of, excess_reasons, reserved_reasons
+from floe.events.errors import InvalidEventError
+from floe.events.openlineage import late_reasons, read_event
 from floe.spec.dates import DEFAULT_RULES, DateRules
 
 log = logging.getLogger(__name__)
@@ -54,19 +55,32 @@ class DoorClosedError(FloeError):
 
 
 def read_claim(
-    body: bytes, *, historical: bool = False, retention: timedelta = RETENTION
+    body: bytes,
+    *,
+    historical: bool = False,
+    retention: timedelta = RETENTION,
+    foreign: bool = False,
 ) -> EventClaim:
     """Read an event and what it claims; raise BadEventError with every reason against it.
 
-    An unexpected error concerns this event only: it is logged and raised as EventFailedError.
+    `foreign` is set for events that come over the network: those cannot speak for floe's own
+    processes. An unexpected error concerns this event only: it is logged and raised as
+    EventFailedError.
     """
     now = clock.now()
     try:
-        return claims_of(read_event(body), body, now, historical=historical, retention=retention)
+        event = read_event(body)
+        claim = claims_of(event, body, now, historical=historical, retention=retention)
+        reasons = [*late_reasons(event, now), *excess_reasons(event, claim)]
+        if foreign:
+            reasons += reserved_reasons(event, claim)
     except FloeError:
         raise
     except Exception as error:
         raise log_failure(error) from error
+    if reasons:
+        raise InvalidEventError(reasons)
+    return claim
 
 
 class Answer(Protocol):
@@ -91,9 +105,11 @@ class Waiting:
 class GroupWriter:
     """Writes groups of claims, one after the other, and keeps the search up to date."""
 
-    def __init__(self, catalog: Catalog, dates: DateRules = DEFAULT_RULES) -> None:
+    def __init__(
+        self, catalog: Catalog, dates: DateRules = DEFAULT_RULES, *, own: bool = False
+    ) -> None:
         self._catalog = catalog
-        self._recorder = Recorder(catalog.store, dates)
+        self._recorder = Recorder(catalog.store, dates, own=own)
         self._indexed = time.monotonic()
 
     def start(self) -> None:
@@ -138,7 +154,8 @@ class GroupWriter:
 class EventDoor:
     """Takes claims from any thread and writes them from one.
 
-    `answered` is called after all answers of a group were given.
+    `answered` is called after all answers of a group were given. A door that is `own` takes
+    floe's own reports: its caller has the catalog's database, not a token.
     """
 
     def __init__(
@@ -146,8 +163,10 @@ class EventDoor:
         catalog: Catalog,
         answered: Callable[[], None] = lambda: None,
         dates: DateRules = DEFAULT_RULES,
+        *,
+        own: bool = False,
     ) -> None:
-        self._writer, self._answered = GroupWriter(catalog, dates), answered
+        self._writer, self._answered = GroupWriter(catalog, dates, own=own), answered
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._waiting = 0
         self._lock = threading.Lock()

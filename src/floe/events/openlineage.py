@@ -5,7 +5,7 @@ need not be read again.
 """
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from msgspec import DecodeError, Meta, Raw, Struct, ValidationError, field
@@ -26,6 +26,7 @@ Namespace = Annotated[str, Meta(min_length=1, max_length=LONGEST["namespace"])]
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST["name"])]
 RunId = Annotated[str, Meta(min_length=1, max_length=LONGEST["runId"])]
 Facets = dict[str, Raw] | None
+FURTHEST_AHEAD = timedelta(days=1)
 NULL = rb"\u0000"
 # A backslash that is escaped itself begins nothing.
 ESCAPED_NULL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -124,3 +125,26 @@ def moment_of(event: Event) -> datetime | None:
         return event.event_time
     ended = event.event_type not in (None, "START", "RUNNING")
     return (event.run.end_time if ended else None) or event.run.start_time or event.run.end_time
+
+
+def late_reasons(event: Event, now: datetime) -> list[Reason]:
+    """List the times of an event that are more than a day ahead: a clock that is wrong.
+
+    Versions are ordered by these times, so one from the far future would stay the newest.
+    """
+    latest = now + FURTHEST_AHEAD
+    run = event.run
+    times = (
+        ("$.eventTime", event.event_time),
+        ("$.run.startTime", run.start_time if run else None),
+        ("$.run.endTime", run.end_time if run else None),
+    )
+    late = [path for path, moment in times if moment is not None and _aware(moment) > latest]
+    if not late:
+        return []
+    message = f"is more than a day ahead of now ({now:%Y-%m-%dT%H:%MZ}); check the sender's clock"
+    return [Reason(path, message) for path in late]
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -90,7 +90,7 @@ def open_workspace(site: Site) -> Iterator[Workspace]:
     try:
         _ensure_registered(site, catalog)
         dates = site.platform.events.date_rules()
-        door, leases = EventDoor(catalog, dates=dates), LeaseKeeper(catalog)
+        door, leases = EventDoor(catalog, dates=dates, own=True), LeaseKeeper(catalog)
         try:
             yield Workspace(site, catalog, door, leases)
         finally:

@@ -6,6 +6,7 @@ from floe.api.routes import (
     changes,
     checks,
     datasets,
+    drift,
     events,
     health,
     ingest,
@@ -23,6 +24,7 @@ from floe.api.routes import (
 ROUTERS = (
     ingest.router,
     lineage.router,
+    drift.router,
     datasets.router,
     processes.router,
     runs.router,

@@ -83,7 +83,9 @@ async def send_batch(request: Request) -> Response:
 
 async def take_event(services: Services, body: bytes, *, historical: bool = False) -> None:
     """Read an event, hand it in, and wait for its commit."""
-    read = partial(read_claim, body, historical=historical, retention=services.retention)
+    read = partial(
+        read_claim, body, historical=historical, retention=services.retention, foreign=True
+    )
     try:
         claim = read() if len(body) < LARGE_BYTES else await run_in_threadpool(read)
         wrong = await services.door.write([claim])
@@ -129,7 +131,7 @@ async def _take_events(
     services: Services, events: Sequence[bytes], *, historical: bool
 ) -> dict[int, FloeError]:
     """Read some events while the ones before them are written; return what is wrong, by place."""
-    read = partial(read_claim, historical=historical, retention=services.retention)
+    read = partial(read_claim, historical=historical, retention=services.retention, foreign=True)
     wrong: dict[int, FloeError] = {}
     async with asyncio.TaskGroup() as writing:
         before: asyncio.Task[None] | None = None

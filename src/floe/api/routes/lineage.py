@@ -1,4 +1,4 @@
-"""Lineage of datasets, processes and columns, impact, and drift."""
+"""Lineage of datasets, processes and columns, and impact."""
 
 from typing import Annotated
 
@@ -8,16 +8,11 @@ from starlette.responses import Response
 
 from floe.api.access import GuardedRoute
 from floe.api.answers import reply
-from floe.api.cursors import cut_page, read_number
 from floe.api.deps import (
-    DEFAULT_LIMIT,
-    Cursor,
     Depth,
     FullName,
-    Limit,
     Moment,
     Number,
-    OptionalNumber,
 )
 from floe.api.documents import gives
 from floe.api.routes.processes import ProcessKey
@@ -25,7 +20,6 @@ from floe.api.schemas.lineage import (
     ColumnEdgeItem,
     ColumnGraph,
     ColumnItem,
-    DriftPage,
     GraphEdge,
     GraphNode,
     ImpactSummary,
@@ -36,7 +30,6 @@ from floe.api.services import services_of
 from floe.catalog import find_dataset, find_process
 from floe.catalog.column_lineage import Side, walk_columns
 from floe.catalog.datasets import get_dataset
-from floe.catalog.drift import list_drift as page_drift
 from floe.catalog.edges import DATASET, PROCESS, Node
 from floe.catalog.impact import WHOLE_GRAPH, SlaImpact, summarize_impact
 from floe.catalog.lineage import DEFAULT_DEPTH, MAX_NODES, Direction, Kind, Lineage, walk_lineage
@@ -219,29 +212,3 @@ def _at_risk(sla: SlaImpact) -> SlaAtRisk:
     return SlaAtRisk(
         sla.sla_id, sla.name, sla.due, sla.zone, sla.window_sec, node.type, node.id, key
     )
-
-
-@router.get(
-    "/drift",
-    operation_id="list_drift",
-    summary="Edges that are declared and not seen, or seen and not declared",
-    **gives(DriftPage, 400),
-)
-def list_drift(
-    request: Request,
-    *,
-    process_id: OptionalNumber = None,
-    dataset_id: OptionalNumber = None,
-    limit: Limit = DEFAULT_LIMIT,
-    cursor: Cursor = None,
-) -> Response:
-    """In the order of edge numbers."""
-    with services_of(request).sessions.reading() as session:
-        found = page_drift(
-            session,
-            process_id=process_id,
-            dataset_id=dataset_id,
-            after=read_number(cursor) or 0,
-            limit=limit + 1,
-        )
-    return reply(DriftPage(*cut_page(found, limit, lambda one: one.edge_id)))

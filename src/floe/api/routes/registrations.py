@@ -140,13 +140,13 @@ async def reject_registration(request: Request, reg_id: Number) -> Response:
 
 
 async def _decide(request: Request, reg_id: int, verdict: str) -> Response:
-    said = Decision() if _says_nothing(request) else await read_json(request, Decision)
+    said = Decision() if says_nothing(request) else await read_json(request, Decision)
     sessions, caller = services_of(request).sessions, caller_of(request)
     return await run_in_threadpool(_write_decision, sessions, caller, reg_id, verdict, said)
 
 
-def _says_nothing(request: Request) -> bool:
-    """Tell a request without any body, whatever type it says that would have."""
+def says_nothing(request: Request) -> bool:
+    """Tell whether a request has no body, whatever content type it gives."""
     headers = request.headers
     return headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
 

@@ -8,6 +8,7 @@ import msgspec
 _STORABLE = "^[^\\u0000]*$"
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=300, pattern=_STORABLE)]
+WholeName = Annotated[str, msgspec.Meta(min_length=1, max_length=600, pattern=_STORABLE)]
 Namespace = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_STORABLE)]
 Words = Annotated[str, msgspec.Meta(max_length=200, pattern=_STORABLE)]
 Category = Annotated[str, msgspec.Meta(max_length=100, pattern=_STORABLE)]

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from floe.api.schemas.fields import Prose
+from floe.api.schemas.fields import Prose, WholeName
+from floe.catalog.drift_claims import ClaimRow
 
 
 class CheckItem(Struct):
@@ -76,6 +77,37 @@ class Decision(Struct, forbid_unknown_fields=True):
     """What the steward says about a request."""
 
     comment: Prose | None = None
+
+
+class ClaimPage(Struct):
+    """A page of drift claims, the oldest first."""
+
+    items: Sequence[ClaimRow]
+    next: str | None
+
+
+class ClaimDecision(Struct):
+    """What was decided about a drift claim; of two datasets that are one now, its name."""
+
+    claim_id: int
+    status: str
+    dataset: str | None
+
+
+class SplitRequest(Struct, forbid_unknown_fields=True):
+    """Which dataset is to be split off again, by the full name that became an alias."""
+
+    full_name: WholeName
+    comment: Prose | None = None
+
+
+class SplitDone(Struct):
+    """The dataset that is there again, and the one it was joined to."""
+
+    dataset_id: int
+    full_name: str
+    kept_id: int
+    kept_name: str
 
 
 class AuditItem(Struct):

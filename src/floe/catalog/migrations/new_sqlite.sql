@@ -565,4 +565,58 @@ CREATE INDEX idx_session_token ON session (token_id);
 
 UPDATE floe_revision SET version_num='0004' WHERE floe_revision.version_num = '0003';
 
+-- Running upgrade 0004 -> 0005
+
+ALTER TABLE dataset ADD COLUMN floe_writes CHAR(1) DEFAULT 'N' NOT NULL;
+
+ALTER TABLE process_run ADD COLUMN own CHAR(1) DEFAULT 'N' NOT NULL;
+
+UPDATE process_run SET own = 'Y' WHERE process_id IN (SELECT process_id FROM process WHERE process_key LIKE 'floe/%' OR process_key LIKE 'dbt/%' OR process_key LIKE 'dagster/%');
+
+UPDATE dataset SET floe_writes = 'Y' WHERE dataset_id IN (SELECT target_id FROM lineage_edge WHERE source_type = 'PROCESS' AND target_type = 'DATASET' AND edge_role = 'PRODUCES' AND ended_at IS NULL AND source_id IN (SELECT process_id FROM process WHERE process_key LIKE 'floe/%' OR process_key LIKE 'dbt/%' OR process_key LIKE 'dagster/%'));
+
+ALTER TABLE change_head ADD COLUMN names_epoch BIGINT DEFAULT 0 NOT NULL;
+
+CREATE TABLE drift_claim (
+    claim_id INTEGER NOT NULL, 
+    kind VARCHAR(20) NOT NULL, 
+    dataset_id INTEGER NOT NULL, 
+    subject_id INTEGER NOT NULL, 
+    status VARCHAR(20) NOT NULL, 
+    first_seen DATETIME NOT NULL, 
+    last_seen DATETIME NOT NULL, 
+    detail_json TEXT, 
+    decided_by VARCHAR(200), 
+    decided_at DATETIME, 
+    decision_comment TEXT, 
+    CONSTRAINT pk_drift_claim PRIMARY KEY (claim_id), 
+    CONSTRAINT unq_drift_claim UNIQUE (kind, dataset_id, subject_id)
+);
+
+CREATE INDEX idx_drift_claim_status ON drift_claim (status, claim_id);
+
+CREATE INDEX idx_drift_claim_subject ON drift_claim (subject_id);
+
+CREATE TABLE dataset_join (
+    join_id INTEGER NOT NULL, 
+    kept_id INTEGER NOT NULL, 
+    gone_id INTEGER NOT NULL, 
+    gone_name VARCHAR(600) NOT NULL, 
+    joined_at DATETIME NOT NULL, 
+    joined_by VARCHAR(200) NOT NULL, 
+    moved_json TEXT NOT NULL, 
+    split_id INTEGER, 
+    split_at DATETIME, 
+    split_by VARCHAR(200), 
+    CONSTRAINT pk_dataset_join PRIMARY KEY (join_id)
+);
+
+CREATE INDEX idx_dataset_join_kept ON dataset_join (kept_id);
+
+CREATE INDEX idx_dataset_join_name ON dataset_join (gone_name);
+
+CREATE INDEX idx_dataset_join_split ON dataset_join (split_id);
+
+UPDATE floe_revision SET version_num='0005' WHERE floe_revision.version_num = '0004';
+
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from floe.catalog.datasets import (
     ACTIVE,
@@ -15,13 +15,14 @@ from floe.catalog.datasets import (
     set_status,
 )
 from floe.catalog.errors import OwnedElsewhereError
+from floe.catalog.joining import bump_names_epoch
 from floe.catalog.projects import declarations
 from floe.catalog.projects.details import put_checks, put_slas, put_tags
 from floe.catalog.projects.reading import rows_by_name
 from floe.catalog.projects.scope import Scope
-from floe.catalog.rows import Difference, change_fields, given
+from floe.catalog.rows import Difference, batches, change_fields, given
 from floe.catalog.schemas import store_schemas
-from floe.catalog.tables import Dataset, Project
+from floe.catalog.tables import Dataset, DatasetAlias, Project
 
 Changes = defaultdict[str, Difference]
 
@@ -35,6 +36,7 @@ def register_datasets(scope: Scope) -> dict[str, Dataset]:
         for name, fields in _fields(scope).items()
     }
     scope.session.flush()
+    _take_names_back(scope, set(rows) - set(known))
     _put_details(scope, rows, changes)
     _announce(scope, known, rows, changes)
     _deprecate(scope, {row.dataset_id for row in rows.values()})
@@ -99,6 +101,18 @@ def _put_dataset(
     if set_status(scope.session, row, ACTIVE, actor=scope.actor):
         changes[name].add("status", before, ACTIVE)
     return row
+
+
+def _take_names_back(scope: Scope, names: set[str]) -> None:
+    """Let the name of a new dataset mean that one, where an event had made it an alias before."""
+    aliases = DatasetAlias.__table__.c
+    freed = 0
+    for some in batches(sorted(names)):
+        freed += scope.session.execute(
+            delete(DatasetAlias).where(aliases.namespace == scope.lake, aliases.name.in_(some))
+        ).rowcount  # type: ignore[attr-defined]
+    if freed:
+        bump_names_epoch(scope.session)
 
 
 def _check_ownership(scope: Scope, row: Dataset) -> None:

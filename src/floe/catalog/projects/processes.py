@@ -49,6 +49,7 @@ def register_processes(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
         if count:
             scope.report.add(action, "edges", str(count))
     _check_writers(scope, datasets)
+    _mark_written(scope, datasets)
 
 
 def _known(scope: Scope) -> dict[str, Process]:
@@ -183,3 +184,22 @@ def _check_writers(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
     for dataset_id, keys in writers.items():
         if len(keys) > 1:
             raise WriterConflictError(single[dataset_id], keys)
+
+
+def _mark_written(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
+    """Note of which datasets floe writes the versions: those that a declared process writes."""
+    numbers = sorted(row.dataset_id for row in datasets.values())
+    outputs = set(
+        scope.session.scalars(
+            select(LineageEdge.target_id).where(
+                LineageEdge.source_type == PROCESS,
+                LineageEdge.target_type == DATASET,
+                store_of(scope.session).among(LineageEdge.__table__.c.target_id, numbers),
+                LineageEdge.known_by == DECLARED,
+                LineageEdge.ended_at.is_(None),
+            )
+        )
+    )
+    for name, row in datasets.items():
+        if row.dataset_id in outputs or name in scope.spec.datasets:
+            row.floe_writes = row.dataset_id in outputs

@@ -12,7 +12,6 @@ from floe.catalog.recording.claims import (
 from floe.catalog.recording.group import (
     CatalogUnavailableError,
     EventFailedError,
-    UnstorableClaimError,
     index_forgotten,
     index_recorded,
     log_failure,
@@ -20,7 +19,7 @@ from floe.catalog.recording.group import (
     tidy_up,
 )
 from floe.catalog.recording.record import Recorder
-from floe.catalog.recording.scope import StaleKnowledgeError
+from floe.catalog.recording.scope import StaleKnowledgeError, UnstorableClaimError
 
 __all__ = [
     "AssertionClaim",

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from floe.catalog.database import Catalog
 from floe.catalog.recording.claims import EventClaim
 from floe.catalog.recording.record import Recorder
-from floe.catalog.recording.scope import StaleKnowledgeError
+from floe.catalog.recording.scope import StaleKnowledgeError, UnstorableClaimError
 from floe.catalog.search.documents import index_datasets, list_unindexed
 from floe.catalog.stores import Fault
 from floe.errors import FloeError
@@ -32,14 +32,6 @@ class CatalogUnavailableError(FloeError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"The catalog cannot be written just now: {reason}")
-
-
-class UnstorableClaimError(FloeError):
-    """The database refuses what an event claims."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"The catalog cannot store this event: {reason}")
 
 
 class EventFailedError(FloeError):
@@ -112,6 +104,9 @@ def _commit(
                 recorder.record(connection, claims, now)
         except StaleKnowledgeError:
             recorder.start_anew()
+        except UnstorableClaimError as error:
+            recorder.start_anew()
+            raise _RefusedError(error) from error
         except (DBAPIError, driver_error) as error:
             recorder.start_anew()
             cause = getattr(error, "orig", None) or error

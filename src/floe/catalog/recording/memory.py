@@ -57,11 +57,13 @@ class Memory:
         self.edges: Known[tuple[Any, ...], tuple[int, int]] = Known()
         self.columns: Known[tuple[Any, ...], bool] = Known()
         self.sighted: Known[tuple[int, str], bool] = Known()
+        # The epoch of names when they were looked up: after a join or a split there is another.
+        self.epoch: Known[int, int] = Known()
         self.links: Known[tuple[tuple[str, str], tuple[str, str]], bool] = Known()
 
     def _all(self) -> Iterator[Known[Any, Any]]:
         yield from (self.processes, self.datasets, self.undated, self.schemas)
-        yield from (self.edges, self.columns, self.sighted, self.links)
+        yield from (self.edges, self.columns, self.sighted, self.links, self.epoch)
 
     def commit(self) -> None:
         for known in self._all():

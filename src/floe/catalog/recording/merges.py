@@ -51,6 +51,16 @@ _RANK = (
     "WHEN 'CANCELLED' THEN 2 WHEN 'LOST' THEN 1 ELSE 0 END"
 )
 _OLD_RANK, _NEW_RANK = _RANK.format(side="{old}"), _RANK.format(side="{new}")
+
+
+def _own_first(column: str, value: str) -> tuple[str, str]:
+    """Let what floe itself reported of a run win over what others did."""
+    return column, (
+        f"CASE WHEN {{new}}.own > {{old}}.own THEN {{new}}.{column} "
+        f"WHEN {{new}}.own < {{old}}.own THEN {{old}}.{column} ELSE {value} END"
+    )
+
+
 _NEWER_FACETS = (
     "{new}.facets_at IS NOT NULL AND ({old}.facets_at IS NULL OR {new}.facets_at > {old}.facets_at "
     "OR ({new}.facets_at = {old}.facets_at AND {new}.facets_json > {old}.facets_json))"
@@ -60,27 +70,34 @@ RUNS = Merge(
     (
         "run_uuid", "process_id", "business_date", "start_ts", "end_ts", "status", "attempt",
         "parent_run_uuid", "historical", "facets_json", "facets_at", "saw_success", "saw_failure",
-        "created_at",
+        "created_at", "own",
     ),
     key=("run_uuid",),
     update=(
-        earliest("business_date"),
-        earliest("start_ts"),
-        (
-            "end_ts",
-            f"CASE WHEN {_NEW_RANK} > {_OLD_RANK} THEN {{new}}.end_ts "
-            f"WHEN {_NEW_RANK} < {_OLD_RANK} THEN {{old}}.end_ts "
-            f"ELSE {earliest('end_ts')[1]} END",
+        *(
+            _own_first(*rule)
+            for rule in (
+                ("process_id", "{old}.process_id"),
+                earliest("business_date"),
+                earliest("start_ts"),
+                (
+                    "end_ts",
+                    f"CASE WHEN {_NEW_RANK} > {_OLD_RANK} THEN {{new}}.end_ts "
+                    f"WHEN {_NEW_RANK} < {_OLD_RANK} THEN {{old}}.end_ts "
+                    f"ELSE {earliest('end_ts')[1]} END",
+                ),
+                preferred("status", f"{_NEW_RANK} > {_OLD_RANK}"),
+                earliest("parent_run_uuid"),
+                earliest("historical"),
+                preferred("facets_json", _NEWER_FACETS),
+                preferred("facets_at", _NEWER_FACETS),
+                latest("saw_success"),
+                latest("saw_failure"),
+            )
         ),
-        preferred("status", f"{_NEW_RANK} > {_OLD_RANK}"),
-        earliest("parent_run_uuid"),
-        earliest("historical"),
-        preferred("facets_json", _NEWER_FACETS),
-        preferred("facets_at", _NEWER_FACETS),
-        latest("saw_success"),
-        latest("saw_failure"),
+        latest("own"),
     ),
-    returning=("run_uuid", "run_id"),
+    returning=("run_uuid", "run_id", "own"),
 )  # fmt: skip
 
 # The statements of a dbt model, which its lineage client reports as jobs of their own.
@@ -225,3 +242,19 @@ CHECK_RESULTS = Merge(
     "quality_check_result",
     ("qdef_id", "dataset_version_id", "run_id", "executed_at", "status"),
 )
+
+# A claim that a steward has decided on stays decided, however often it comes again.
+_NEWER_CLAIM = "{new}.last_seen > {old}.last_seen"
+DRIFT_CLAIMS = Merge(
+    "drift_claim",
+    (
+        "kind", "dataset_id", "subject_id", "status", "first_seen", "last_seen", "detail_json",
+    ),
+    key=("kind", "dataset_id", "subject_id"),
+    update=(
+        earliest("first_seen"),
+        latest("last_seen"),
+        preferred("detail_json", _NEWER_CLAIM),
+    ),
+    when=_SEEN_WIDER,
+)  # fmt: skip

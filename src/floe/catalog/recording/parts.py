@@ -48,6 +48,7 @@ class Announced:
     is_part: bool
     nominal_at: datetime | None
     historical: bool
+    process_id: int
 
 
 class _Written(NamedTuple):
@@ -138,6 +139,7 @@ def _announce(
                 is_part=part != NO_PART,
                 nominal_at=claim.nominal_at,
                 historical=claim.historical,
+                process_id=recording.process_id(claim),
             )
 
 

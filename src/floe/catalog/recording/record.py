@@ -19,7 +19,13 @@ from floe.catalog.recording.observed import (
     record_facets,
     show_postponed,
 )
-from floe.catalog.recording.runs import ask_lost, mark_lost, record_runs, record_steps
+from floe.catalog.recording.runs import (
+    ask_lost,
+    mark_lost,
+    record_runs,
+    record_steps,
+    refuse_own_runs,
+)
 from floe.catalog.recording.scope import CHANGE_COLUMNS, Recording
 from floe.catalog.recording.sightings import (
     read_descriptions,
@@ -37,8 +43,14 @@ from floe.spec.dates import DEFAULT_RULES, DateRules
 class Recorder:
     """Writes claims, and remembers names and schemas so that known ones cost nothing."""
 
-    def __init__(self, store: Store, dates: DateRules = DEFAULT_RULES) -> None:
-        self._store, self._dates = store, dates
+    def __init__(
+        self, store: Store, dates: DateRules = DEFAULT_RULES, *, own: bool = False
+    ) -> None:
+        """Write claims as floe's own reports where `own` is set, else as those of others.
+
+        Whoever opens a recorder decides: nothing in an event can make it floe's own.
+        """
+        self._store, self._dates, self._own = store, dates, own
         self._merging = merging_for(store.name)
         self.memory = Memory()
         self.days = EventDays()
@@ -89,6 +101,7 @@ class Recorder:
             _distinct(claims),
             careful=self.careful,
             dates=self._dates,
+            own=self._own,
         )
         with self._merging.together(connection):
             shown = _record_all(recording)
@@ -117,6 +130,7 @@ def _record_all(recording: Recording) -> Shown:
 
     An event that was there already is recorded again, to no effect: every rule is idempotent.
     """
+    recording.ask_epoch()
     kept = Kept(recording, _record_events(recording))
     asked = ask_names(recording)
     described = read_descriptions(recording)
@@ -132,6 +146,8 @@ def _record_all(recording: Recording) -> Shown:
     maybe_lost = ask_lost(recording)
     record_inputs(recording)
     record_versions(recording, rules)
+    refuse_own_runs(recording)
+    recording.check_names()
     mark_lost(recording, maybe_lost)
     show_postponed(recording, shown)
     record_assertions(recording, kept)

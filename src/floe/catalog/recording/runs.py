@@ -5,13 +5,23 @@ from dataclasses import dataclass
 
 from floe.catalog.recording.claims import EventClaim, RunClaim, Seen
 from floe.catalog.recording.merges import LOST_RUNS, RUNS, STEPS
-from floe.catalog.recording.scope import Recording
+from floe.catalog.recording.scope import Recording, UnstorableClaimError
 from floe.catalog.runs import CANCELLED, FAILED, LOST, STARTED, SUCCESS
 from floe.catalog.stores.merging import Answer, Fetched, Lookup, Row
 
 _ENDS = Seen.COMPLETED | Seen.FAILED | Seen.ABORTED
 STATUSES = Lookup("process_run", ("run_uuid", "status"), by=("run_uuid",))
-CHILDREN = Lookup("process_run", ("run_id", "run_uuid", "status"), by=("parent_run_uuid",))
+CHILDREN = Lookup("process_run", ("run_id", "run_uuid", "status", "own"), by=("parent_run_uuid",))
+
+
+class OwnRunError(UnstorableClaimError):
+    """An event from outside is about a run that floe reported itself."""
+
+    def __init__(self, run_uuid: str) -> None:
+        super().__init__(
+            f"run {run_uuid} is one of floe's own, and only floe itself reports it. "
+            "Send events about other work with a run id of their own."
+        )
 
 
 def record_runs(recording: Recording) -> None:
@@ -62,7 +72,12 @@ def mark_lost(recording: Recording, asked: MaybeLost) -> None:
     parents = asked.parents.fetchall()
     if ended := {str(run_uuid) for run_uuid, status in parents if status != STARTED}:
         rows = [*rows, *recording.find(CHILDREN, ended).fetchall()]
-    while lost := {number: str(run_uuid) for number, run_uuid, at in rows if at == STARTED}:
+    while lost := {
+        number: str(run_uuid)
+        for number, run_uuid, status, own in rows
+        # Whoever claims to be the parent of floe's own runs from outside does not end them.
+        if status == STARTED and (recording.own or own == "N")
+    }:
         values = [(number, LOST) for number in sorted(lost)]
         recording.merging.assign(recording.connection, LOST_RUNS, values)
         # A lost run has children of its own, which nobody else will end.
@@ -101,7 +116,17 @@ def _row(recording: Recording, claim: EventClaim, run: RunClaim) -> Row:
         "Y" if run.seen & Seen.COMPLETED else "N",
         "Y" if run.seen & (Seen.FAILED | Seen.ABORTED) else "N",
         recording.written_now,
+        "Y" if recording.own else "N",
     )
+
+
+def refuse_own_runs(recording: Recording) -> None:
+    """Refuse a group that has events from outside about runs that floe reported itself."""
+    if recording.own:
+        return
+    own = recording.own_runs()
+    if own:
+        raise OwnRunError(sorted(own)[0])
 
 
 def status_of(seen: int) -> str:

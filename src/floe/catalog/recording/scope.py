@@ -8,13 +8,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from floe.catalog.changes import HEAD_ID
 from floe.catalog.recording.claims import DatasetClaim, EventClaim
 from floe.catalog.recording.memory import Memory
-from floe.catalog.stores.merging import Answer, Lookup, Merge, Merging, Row
+from floe.catalog.stores.merging import Answer, Fetched, Lookup, Merge, Merging, Row
 from floe.errors import FloeError
 from floe.spec.dates import DEFAULT_RULES, Dated, DateRules
 
 HOUR = 3600
+NAMES_EPOCH = Lookup("change_head", ("names_epoch",), by=("head_id",))
 
 
 class StaleKnowledgeError(FloeError):
@@ -22,6 +24,14 @@ class StaleKnowledgeError(FloeError):
 
     def __init__(self) -> None:
         super().__init__("Another writer changed the same rows. Try again.")
+
+
+class UnstorableClaimError(FloeError):
+    """The catalog cannot take what an event claims. Sending it again will not help."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The catalog cannot store this event: {reason}")
 
 
 @dataclass
@@ -36,6 +46,8 @@ class Recording:
     # Whether what is hardly ever so has to be looked for.
     careful: bool = False
     dates: DateRules = DEFAULT_RULES
+    # Whether these are floe's own reports. Others cannot change what floe has reported itself.
+    own: bool = False
     written_runs: list[Answer] = field(default_factory=list)
     # Versions that were made here, by dataset and run.
     versions: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -50,9 +62,23 @@ class Recording:
     def __post_init__(self) -> None:
         self.written_now = self.merging.moment(self.now)
         self._runs: dict[str, int] = {}
+        self._own_runs: set[str] = set()
+        self._epoch: Answer = Fetched([])
         self._datasets: dict[tuple[str, str], int] = {}
         self._moments: dict[datetime, Any] = {}
         self._digests: dict[bytes, bytes] = {}
+
+    def ask_epoch(self) -> None:
+        """Ask whether names still mean what they meant when they were looked up."""
+        self._epoch = self.find(NAMES_EPOCH, [HEAD_ID])
+
+    def check_names(self) -> None:
+        """Start over if names mean other datasets by now: the numbers here may be gone."""
+        answer, self._epoch = self._epoch, Fetched([])
+        for (epoch,) in answer.fetchall():
+            if self.memory.epoch.get(HEAD_ID) not in (None, epoch):
+                raise StaleKnowledgeError
+            self.memory.epoch.put(HEAD_ID, epoch)
 
     def merge(self, merge: Merge, rows: Sequence[Row]) -> None:
         self.merging.merge(self.connection, merge, rows)
@@ -98,11 +124,21 @@ class Recording:
 
     def run_id(self, run_uuid: str) -> int:
         """The number of a run that was written here."""
-        # Most groups never ask, and so never wait for the answer.
-        while self.written_runs:
-            for found, number in self.written_runs.pop().fetchall():
-                self._runs[str(found)] = number
+        self._learn_runs()
         return self._runs[run_uuid]
+
+    def own_runs(self) -> set[str]:
+        """The runs written here that floe has reported itself, now or before."""
+        self._learn_runs()
+        return self._own_runs
+
+    def _learn_runs(self) -> None:
+        # Groups of floe's own reports hardly ever ask, and so never wait for the answer.
+        while self.written_runs:
+            for run_uuid, number, own in self.written_runs.pop().fetchall():
+                self._runs[str(run_uuid)] = number
+                if own == "Y":
+                    self._own_runs.add(str(run_uuid))
 
     def dataset_id(self, namespace: str, name: str) -> int:
         name_of = (namespace, name)

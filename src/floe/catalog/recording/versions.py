@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import msgspec
+
+from floe.catalog.drift_claims import FOREIGN_VERSION, OPEN
 from floe.catalog.recording.claims import Seen
 from floe.catalog.recording.merges import (
     ANNOUNCED_VERSIONS,
     DATASET_EVENTS,
+    DRIFT_CLAIMS,
     NEW_VERSIONS,
     VERSION_STATES,
 )
@@ -24,7 +29,7 @@ from floe.catalog.recording.parts import (
     list_announced,
 )
 from floe.catalog.recording.scope import Recording
-from floe.catalog.stores.merging import Answer, Fetched, Lookup, Row
+from floe.catalog.stores.merging import Answer, Assign, Fetched, Lookup, Row
 from floe.catalog.versions import EXTERNAL, READY, SUPERSEDED, WRITTEN
 from floe.spec.dates import SEPARATOR
 from floe.spec.identity import version_tag
@@ -52,9 +57,11 @@ LIVES = Lookup(
 )
 RULES = Lookup(
     "dataset",
-    ("dataset_id", "timezone", "needs_validation", "declaration_json"),
+    ("dataset_id", "timezone", "needs_validation", "declaration_json", "floe_writes"),
     by=("dataset_id",),
 )
+# Set by floe's own reports, and by what a project declares.
+FLOE_WRITES = Assign("dataset", "dataset_id", "floe_writes", "1 = 1")
 
 
 @dataclass(slots=True)
@@ -93,7 +100,7 @@ def record_versions(recording: Recording, rules: Answer) -> None:
     if has_parts(recording):
         # Only these groups wait for the answer here.
         rules = Fetched(rules.fetchall())
-        for number, _, _, declaration in rules.fetchall():
+        for number, _, _, declaration, _ in rules.fetchall():
             if location := declared_location(declaration):
                 locations[number] = location
     announced = list_announced(recording, locations)
@@ -112,6 +119,14 @@ def _date_in(zone: str, one: Announced) -> date:
     return (one.nominal_at or one.at).astimezone(_zone(zone)).date()
 
 
+class _Rules(NamedTuple):
+    """What a dataset says on how its versions are made."""
+
+    timezone: str | None
+    needs_validation: bool
+    floe_writes: bool
+
+
 class _Shelf:
     """The versions of the datasets and dates in question, as they are and as they shall be."""
 
@@ -127,8 +142,10 @@ class _Shelf:
         numbers = recording.merging.take_numbers(
             recording.connection, "dataset_version", "dataset_version_id", len(announced)
         )
+        recording.check_names()
         self._rules = {
-            number: (zone, validate == "Y") for number, zone, validate, _ in rules.fetchall()
+            number: _Rules(zone, validate == "Y", writes == "Y")
+            for number, zone, validate, _, writes in rules.fetchall()
         }
         self._dates = {id(one): self._date_of(one) for one in announced}
         if unlikely := set(self._dates.values()) - likely:
@@ -140,6 +157,7 @@ class _Shelf:
 
     def put(self, announced: Sequence[Announced]) -> None:
         """Store what is announced, and settle which version of each date is READY."""
+        announced = self._without_outsiders(announced)
         new: list[tuple[Announced, Stored]] = []
         confirmed: list[tuple[Announced, Stored]] = []
         again: list[tuple[Announced, Stored]] = []
@@ -176,6 +194,27 @@ class _Shelf:
             return None
         return f"{self._dates[id(one)]}{SEPARATOR}{one.partition}"
 
+    def _without_outsiders(self, announced: Sequence[Announced]) -> Sequence[Announced]:
+        """Leave out versions that others claim of datasets that floe writes: those are drift."""
+        recording = self._recording
+        if recording.own:
+            new = {one.dataset_id for one in announced if not self._floe_writes(one)}
+            rows = [(number, "Y") for number in sorted(new)]
+            recording.merging.assign(recording.connection, FLOE_WRITES, rows)
+            return announced
+        foreign = [one for one in announced if self._floe_writes(one)]
+        if not foreign:
+            return announced
+        claims = {(one.dataset_id, one.process_id): one for one in foreign}
+        recording.merge(
+            DRIFT_CLAIMS,
+            [_drift_row(recording, claims[key], self._dates) for key in sorted(claims)],
+        )
+        return [one for one in announced if not self._floe_writes(one)]
+
+    def _floe_writes(self, one: Announced) -> bool:
+        return self._rules[one.dataset_id].floe_writes
+
     def _untold(self, again: Sequence[tuple[Announced, Stored]]) -> list[tuple[Announced, Stored]]:
         """Versions that were history until now."""
         live = [
@@ -202,7 +241,7 @@ class _Shelf:
 
     def _date_of(self, one: Announced) -> date:
         """The business date: as said, as the schedule has it, or as the clock there had it."""
-        return one.business_date or _date_in(self._rules[one.dataset_id][0] or "UTC", one)
+        return one.business_date or _date_in(self._rules[one.dataset_id].timezone or "UTC", one)
 
     def _ask(self, announced: Sequence[Announced], days: set[date]) -> list[Answer]:
         recording = self._recording
@@ -269,7 +308,7 @@ class _Shelf:
         return stored
 
     def _first_state(self, one: Announced) -> str:
-        return WRITTEN if self._rules[one.dataset_id][1] else READY
+        return WRITTEN if self._rules[one.dataset_id].needs_validation else READY
 
     def _confirm(self, one: Announced, known: Stored) -> Stored:
         """A version that somebody read before it was announced is now announced."""
@@ -334,6 +373,17 @@ class _Shelf:
                     business_date=stored.business_date,
                 )
         recording.merge(DATASET_EVENTS, rows)
+
+
+def _drift_row(recording: Recording, one: Announced, dates: dict[int, date]) -> Row:
+    detail = {
+        "version": one.tag,
+        "business_date": dates[id(one)].isoformat(),
+        "run": one.run_uuid,
+    }
+    seen = recording.moment(one.at)
+    text = msgspec.json.encode(detail).decode()
+    return (FOREIGN_VERSION, one.dataset_id, one.process_id, OPEN, seen, seen, text)
 
 
 def _row(recording: Recording, one: Announced, stored: Stored) -> Row:

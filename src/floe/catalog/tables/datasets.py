@@ -68,6 +68,8 @@ class Dataset(Table):
     needs_validation: Mapped[bool] = mapped_column(YesNo)
     # Somebody has said by hand what this dataset is: what events say of it shows no longer.
     curated: Mapped[bool] = mapped_column(YesNo, default=False, server_default="N")
+    # floe writes the versions itself: what others announce is drift, not a version.
+    floe_writes: Mapped[bool] = mapped_column(YesNo, default=False, server_default="N")
     schema_hash: Mapped[SchemaHash | None]  # the declared schema, else the newest one seen
     declaration_json: Mapped[Any | None] = mapped_column(JsonText)
     created_by: Mapped[str | None] = mapped_column(String(100))

@@ -11,6 +11,7 @@ from sqlalchemy import (
     LargeBinary,
     String,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -72,6 +73,8 @@ class ChangeHead(Table):
 
     head_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     last_position: Mapped[int] = mapped_column(BigInteger)
+    # Grows when a known name of a dataset comes to mean another dataset: by a join or a split.
+    names_epoch: Mapped[int] = mapped_column(BigInteger, default=0, server_default=text("0"))
 
 
 class ChangeCursor(Table):

@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from floe.catalog.tables.base import LongName, Moment, Name, RowId, Short, Table
-from floe.catalog.types import JsonText
+from floe.catalog.tables.base import FullName, LongName, Moment, Name, RowId, Short, Table
+from floe.catalog.types import Identifier, JsonText
 
 
 class DatasetRegistration(Table):
@@ -27,6 +27,56 @@ class DatasetRegistration(Table):
     __table_args__ = (
         Index("idx_registration_status", "status", "submitted_at"),
         Index("idx_registration_dataset", "dataset_id"),
+    )
+
+
+class DriftClaim(Table):
+    """What events claim against what is declared, until a steward accepts or dismisses it."""
+
+    __tablename__ = "drift_claim"
+
+    claim_id: Mapped[RowId]
+    kind: Mapped[Short]
+    # SAME_DATASET: two datasets, the smaller number first. FOREIGN_VERSION: a dataset and the
+    # process that claims to write it. Neither has a foreign key, as in the tables of lineage.
+    dataset_id: Mapped[int] = mapped_column(Identifier)
+    subject_id: Mapped[int] = mapped_column(Identifier)
+    status: Mapped[Short]
+    first_seen: Mapped[Moment]
+    last_seen: Mapped[Moment]
+    detail_json: Mapped[Any | None] = mapped_column(JsonText)
+    decided_by: Mapped[Name | None]
+    decided_at: Mapped[Moment | None]
+    decision_comment: Mapped[str | None] = mapped_column(Text)
+
+    __table_args__ = (
+        UniqueConstraint("kind", "dataset_id", "subject_id", name="unq_drift_claim"),
+        Index("idx_drift_claim_status", "status", "claim_id"),
+        Index("idx_drift_claim_subject", "subject_id"),
+    )
+
+
+class DatasetJoin(Table):
+    """Two datasets that became one: what was moved, so that a split can move it back."""
+
+    __tablename__ = "dataset_join"
+
+    join_id: Mapped[RowId]
+    kept_id: Mapped[int] = mapped_column(Identifier)
+    # The dataset that went: its number and name then, and the number it has since a split.
+    gone_id: Mapped[int] = mapped_column(Identifier)
+    gone_name: Mapped[FullName]
+    joined_at: Mapped[Moment]
+    joined_by: Mapped[Name]
+    moved_json: Mapped[Any] = mapped_column(JsonText)
+    split_id: Mapped[int | None] = mapped_column(Identifier)
+    split_at: Mapped[Moment | None]
+    split_by: Mapped[Name | None]
+
+    __table_args__ = (
+        Index("idx_dataset_join_kept", "kept_id"),
+        Index("idx_dataset_join_name", "gone_name"),
+        Index("idx_dataset_join_split", "split_id"),
     )
 
 

@@ -70,6 +70,8 @@ class ProcessRun(Table):
     saw_success: Mapped[bool] = mapped_column(YesNo)
     saw_failure: Mapped[bool] = mapped_column(YesNo)
     created_at: Mapped[Moment]
+    # floe itself reported the run: no event from outside changes it.
+    own: Mapped[bool] = mapped_column(YesNo, default=False, server_default="N")
 
     __table_args__ = (
         UniqueConstraint("run_uuid"),

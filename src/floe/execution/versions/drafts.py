@@ -116,7 +116,12 @@ def reserve_draft(
     with workspace.catalog.writing() as session:
         columns = _same_shape(session, number, shape)
         version = reserve_version(
-            session, number, business_date, partition_key=partition, produced_by_run_id=run_id
+            session,
+            number,
+            business_date,
+            partition_key=partition,
+            own=True,
+            produced_by_run_id=run_id,
         )
         place = place_of(workspace, dataset, version)
         spot = form.locate(workspace.site, place)
