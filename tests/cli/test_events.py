@@ -15,9 +15,11 @@ from floe.catalog.recording import record_group
 from floe.cli.events import BadTimeError, UnwritableFileError, app
 from floe.client import Client
 from floe.events import bulk
+from floe.spec.dates import DateRules
 from tests.client.fake_api import FakeApi
 from tests.events.factory import at, event, recently, written
 from tests.events.state import state_of
+from tests.events.test_recording import record
 
 EVENTS = [
     event("START", at(0), "fx", "load_fx"),
@@ -244,3 +246,30 @@ def test_what_waits_for_another_api_is_named_with_the_command_that_delivers_it(
         {"recipient": "http://127.0.0.1:1", "waiting": 1}
     ]
     assert api.taken == []
+
+
+def test_fold_shows_first_what_it_will_do(tmp_path: Path, catalog: Catalog) -> None:
+    """A project that switched the rules off has dated names; without a project they are folded."""
+    bodies = [
+        event("COMPLETE", at(n), f"run {n}", outputs=[written(f"/in/fx_2026090{n}.csv")])
+        for n in (1, 2, 3)
+    ]
+    record(catalog, bodies, [3], DateRules([]))
+    before = state_of(catalog)
+    shown = floe_events("fold", "--dry-run", "--json")
+    assert json.loads(shown.output)[0]["dataset"] == "lake//in/fx_{date}.csv"
+    assert "3" in floe_events("fold", "--dry-run").output
+    assert state_of(catalog) == before
+    done = json.loads(floe_events("fold", "--json").output)
+    assert done == json.loads(shown.output)
+    assert done[0]["dates"] == ["2026-09-01", "2026-09-02", "2026-09-03"]
+    assert "Nothing to fold." in floe_events("fold").output
+
+
+def test_the_projects_rules_hold_for_an_import(tmp_path: Path, catalog: Catalog) -> None:
+    (tmp_path / "floe.yaml").write_text("name: credit\n")
+    (tmp_path / "platform.yaml").write_text("events:\n  date_patterns: []\n")
+    file = tmp_path / "dated.ndjson"
+    file.write_bytes(event("COMPLETE", at(0), outputs=[written("/in/fx_20260901.csv")]))
+    assert floe_events("import", str(file)).exit_code == 0
+    assert [row[0] for row in state_of(catalog)["datasets"]] == ["lake//in/fx_20260901.csv"]

@@ -184,3 +184,6 @@ def test_dated_spark_writes_are_business_dates_of_one_dataset(
     assert versions("limits", 6) == sorted([*each_ready, *each_ready])
     # The listener does not say which dates a partitionBy wrote: it is one version, of today.
     assert len(versions("positions", 1)) == 1
+    # The application has ended, and so has each of its runs: done, or lost.
+    states = {run["status"] for run in show(api, "runs", "--limit", "100")}
+    assert states == {"SUCCESS", "LOST"}

@@ -332,6 +332,17 @@ def test_wrong_platform_file_is_refused_with_its_name_and_line(write: Write) -> 
         load_platform(paths, {})
 
 
+def test_a_date_pattern_needs_year_month_and_day(find: Find) -> None:
+    pattern = r"_(?P<year>\d{4})(?P<month>\d{2})"
+    (finding,) = find("name: x", {"platform.yaml": f"events: {{date_patterns: ['{pattern}']}}\n"})
+    assert "has no group named day" in str(finding)
+    for broken in ("(", "[a-"):
+        (finding,) = find(
+            "name: x", {"platform.yaml": f"events: {{date_patterns: ['{broken}']}}\n"}
+        )
+        assert "is not a regular expression" in str(finding)
+
+
 def test_every_platform_file_must_offer_what_the_project_names(find: Find) -> None:
     project = """
         name: x
