@@ -9,8 +9,10 @@ from floe.settings import (
     ProjectNotFoundError,
     ProjectPaths,
     find_project,
+    make_private_file,
     make_private_folder,
     platform_file,
+    tighten_state,
 )
 
 
@@ -76,11 +78,35 @@ def test_what_floe_keeps_is_for_its_owner_alone(project: Path) -> None:
         ] * 3
 
 
-def test_a_folder_that_is_shared_on_purpose_stays_so(project: Path) -> None:
+def test_a_state_folder_of_before_is_closed_and_others_stay_as_they_are(project: Path) -> None:
     state = ProjectPaths(project).state_dir
     state.mkdir()
     state.chmod(0o2775)
-    make_private_folder(state)
+    project.chmod(0o755)
     make_private_folder(state / "logs")
-    assert mode(state) == 0o775
-    assert mode(state / "logs") == 0o700
+    assert [mode(one) for one in (project, state, state / "logs")] == [0o755, 0o700, 0o700]
+
+
+def test_everything_in_a_state_folder_of_before_is_closed(project: Path) -> None:
+    state = ProjectPaths(project).state_dir
+    loose = [state / "catalog.db", state / "catalog.db-wal", state / "logs" / "api.log"]
+    data, target = state / "lake" / "t" / "part.parquet", project / "elsewhere.txt"
+    for file in (*loose, data, target):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+        file.chmod(0o644)
+    (state / "link").symlink_to(target)
+    state.chmod(0o755)
+    tighten_state(state, leave=[state / "lake"])
+    assert [mode(file) for file in loose] == [0o600] * 3
+    assert [mode(folder) for folder in (state, state / "logs")] == [0o700] * 2
+    assert [mode(data), mode(target)] == [0o644] * 2
+
+
+def test_a_new_file_is_private_and_one_outside_stays_as_it_is(project: Path) -> None:
+    for path in (project / "new.db", project / "shared.db"):
+        make_private_file(path)
+        assert mode(path) == 0o600
+    (project / "shared.db").chmod(0o660)
+    make_private_file(project / "shared.db")
+    assert mode(project / "shared.db") == 0o660

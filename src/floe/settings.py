@@ -1,13 +1,17 @@
 """Where a project and its platform are found: files, folders and the FLOE_ variables."""
 
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from floe.errors import FloeError
 
 FLOE_YAML = "floe.yaml"
+STATE_FOLDER = ".floe"
+OTHERS = 0o077
 
 
 class ProjectNotFoundError(FloeError):
@@ -42,7 +46,7 @@ class ProjectPaths:
 
     @property
     def state_dir(self) -> Path:
-        return self.root / ".floe"
+        return self.root / STATE_FOLDER
 
     @property
     def compiled(self) -> Path:
@@ -50,14 +54,49 @@ class ProjectPaths:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner alone.
+    """Make a folder, and missing ones above it, for their owner alone.
 
-    What floe keeps holds the bodies of events and the logs of jobs. A folder that is there
-    already stays as it is: somebody may share it on purpose.
+    What floe keeps holds the bodies of events and the logs of jobs. A state folder that others can
+    open is closed to them; folders outside of it stay as they are.
     """
-    for one in (*reversed(folder.parents), folder):
-        if not one.is_dir():
-            one.mkdir(mode=0o700, exist_ok=True)
+    for path in (*reversed(folder.parents), folder):
+        if not path.is_dir():
+            path.mkdir(mode=0o700, exist_ok=True)
+        elif STATE_FOLDER in path.parts:
+            keep_private(path)
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file for its owner alone, unless there is one; one in a state folder is closed.
+
+    SQLite gives the files beside a database the permissions of the database.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if STATE_FOLDER in path.parts:
+            keep_private(path)
+
+
+def keep_private(path: Path) -> None:
+    """Take a file or folder away from everybody but its owner; only the owner can do that."""
+    with suppress(FileNotFoundError):
+        found = path.lstat()
+        is_loose = bool(found.st_mode & OTHERS) and not stat.S_ISLNK(found.st_mode)
+        if is_loose and found.st_uid == os.geteuid():
+            path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS)
+
+
+def tighten_state(folder: Path, *, leave: Collection[Path] = ()) -> None:
+    """Close a state folder, and all files and folders in it, to everybody but their owner.
+
+    Folders to leave hold data, often very many files: the state folder above keeps others out.
+    """
+    keep_private(folder)
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if Path(parent, name) not in leave]
+        for name in (*folders, *files):
+            keep_private(Path(parent, name))
 
 
 def find_project(

@@ -148,6 +148,17 @@ def test_others_may_not_read_what_waits(spool: Spool) -> None:
     assert spool.folder.stat().st_mode & 0o077 == 0
 
 
+def test_a_spool_that_others_could_read_is_closed_with_the_next_message(spool: Spool) -> None:
+    ticket = spool.append(b"{}")
+    spool.folder.chmod(0o755)
+    ticket.segment.chmod(0o644)
+    spool.append(b"{}")
+    assert [path.stat().st_mode & 0o777 for path in (spool.folder, ticket.segment)] == [
+        0o700,
+        0o600,
+    ]
+
+
 def test_what_was_refused_is_kept_with_its_reason(spool: Spool) -> None:
     spool.append(b'{"bad":1}')
     spool.refuse(b'{"bad":1}', "422: $.run is missing")

@@ -13,7 +13,12 @@ from sqlalchemy.orm import Session
 from floe.catalog.changes import write_pending_changes
 from floe.catalog.stores import Store, store_for
 from floe.errors import FloeError
-from floe.settings import make_private_folder
+from floe.settings import (
+    STATE_FOLDER,
+    keep_private,
+    make_private_file,
+    make_private_folder,
+)
 
 # What a database raises while it does not answer. It may be back soon.
 OUTAGES = (OperationalError, InterfaceError)
@@ -80,14 +85,19 @@ def open_catalog(url: str) -> Catalog:
         raise CatalogUrlError(str(error)) from error
     store = store_for(parsed.get_backend_name())
     if store.name == "sqlite" and parsed.database:
-        _make_folder(parsed, Path(parsed.database).parent)
+        _make_private(parsed, Path(parsed.database))
     engine = create_engine(parsed, **store.engine_options(parsed))
     store.prepare_engine(engine)
     return Catalog(engine, store)
 
 
-def _make_folder(url: URL, folder: Path) -> None:
+def _make_private(url: URL, file: Path) -> None:
     try:
-        make_private_folder(folder)
+        make_private_folder(file.parent)
+        if not str(file).startswith((":", "file:")):
+            make_private_file(file)
+            for beside in ("-wal", "-shm"):
+                if STATE_FOLDER in file.parts:
+                    keep_private(file.with_name(file.name + beside))
     except OSError as error:
         raise CatalogUnreachableError(url, str(error)) from error

@@ -17,7 +17,7 @@ from floe import clock
 from floe.cli.context import CATALOG_FILE, catalog_url, date_rules, event_retention, find_bare_home
 from floe.cli.options import ProjectOption
 from floe.cli.output import console, print_json
-from floe.settings import ProjectPaths, find_project, make_private_folder
+from floe.settings import ProjectPaths, find_project, make_private_folder, tighten_state
 
 if TYPE_CHECKING:
     from floe.catalog import Catalog
@@ -73,6 +73,7 @@ def api(
     from floe.api.server import listen, local_url_of, serve, url_of
 
     home = find_home(project)
+    tighten_state(home.paths.state_dir, leave=[home.paths.state_dir / "lake"])
     listener = listen(
         home.host if host is None else host, home.port if port is None else port, login=not no_auth
     )

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,13 @@ import typer
 from floe.cli.options import ProjectOption
 from floe.cli.output import console, err
 from floe.cli.service_views import shown_live, up_table
-from floe.settings import ProjectPaths, find_project
+from floe.settings import (
+    ProjectPaths,
+    find_project,
+    make_private_file,
+    make_private_folder,
+    tighten_state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +51,7 @@ def up(
     project: ProjectOption = None,
 ) -> None:
     """Bring up Spark, the catalog, the API and Dagster on this machine only; Ctrl-C ends all."""
+    from floe.execution.spark.lake import warehouse
     from floe.execution.workspace import load_site
     from floe.services.plan import Wanted
     from floe.services.state import held
@@ -54,6 +62,7 @@ def up(
     with held(site.paths) as free:
         if not free:
             raise typer.Exit(_say_up(site.paths))
+        tighten_state(site.state_dir, leave=[Path(warehouse(site))])
         _repair(site)
         has_pages = not chosen or not {"api", "dagster"}.isdisjoint(chosen)
         link = _make_catalog(site, with_link=not no_link) if has_pages else None
@@ -110,7 +119,8 @@ def _detach(site: "Site", arguments: "Sequence[str]", link: str | None) -> int:
     from floe.services.supervisor import stopped_by_signals
 
     log = site.state_dir / "logs" / "up.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(log.parent)
+    make_private_file(log)
     with log.open("wb") as output, stopped_by_signals() as stopping:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "floe.cli", "up", *arguments],

@@ -20,6 +20,7 @@ from floe.client.locks import locked, try_locked
 from floe.errors import FloeError
 
 RECIPIENT = "recipient"
+OTHERS = 0o077
 SEGMENT_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 
@@ -158,6 +159,11 @@ class Spool:
             _replace(self.folder / RECIPIENT, self._recipient.encode(), sync=True)
             _sync_folder(self.folder)
             _sync_folder(self._base)
+        elif self.folder.stat().st_mode & OTHERS:
+            # Messages hold the names of data and people. An older floe, or a copy, left it open.
+            for path in (self.folder, *self.folder.rglob("*")):
+                with suppress(FileNotFoundError, PermissionError):
+                    path.chmod(path.stat().st_mode & 0o700)
 
     @contextmanager
     def _adding(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ import yaml
 
 from floe.execution.site import Site
 from floe.execution.spark.properties import write_private
-from floe.settings import make_private_folder
+from floe.settings import make_private_file, make_private_folder
 from floe.spec.platform import Orchestrator, TagLimit
 
 STORAGE_VARIABLE = "FLOE_DAGSTER_STORAGE"
@@ -180,6 +180,7 @@ def _write_changed(path: Path, content: Mapping[str, Any]) -> bool:
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return False
     draft = path.with_name(f"{path.name}.{os.getpid()}")
+    make_private_file(draft)
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
     return True

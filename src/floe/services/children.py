@@ -14,6 +14,7 @@ from typing import IO
 from floe import clock
 from floe.execution.spark.processes import PROC, start_of
 from floe.services.service import Service
+from floe.settings import make_private_folder
 
 # The shell becomes the command: number and start stay. A gate that closes unopened ends it.
 GATE = 'read -r open && exec "$@" </dev/null'
@@ -34,6 +35,7 @@ class Child:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                umask=service.umask,
             )
         self.pid = self._process.pid
         self.start = start_of(self.pid) or ""
@@ -82,7 +84,7 @@ def members(session: int) -> list[int]:
 
 
 def _open_log(path: Path) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     if path.exists() and path.stat().st_size > LOG_LIMIT:
         path.replace(path.with_name(f"{path.name}.1"))
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")

@@ -19,7 +19,7 @@ from floe.orchestration.home import (
 from floe.orchestration.launcher.workers import Workers
 from floe.services.ports import HOST
 from floe.services.probes import answers_socket, beats, shows_project
-from floe.services.service import Service, environ_of, log_of
+from floe.services.service import AS_USER, Service, environ_of, log_of
 
 HOME, CODE, WORKERS, WEB, DAEMON = "home", "code", "workers", "web", "daemon"
 # A process with several threads must not be copied, and these libraries start some by themselves.
@@ -102,6 +102,8 @@ def _code(dagster: _Dagster) -> Service:
         environ=dagster.environ,
         # It opens the database too, and may do so beside others once the tables are there.
         needs=() if is_prepared(site) else (HOME,),
+        # It and the workers start runs, which write the data of users.
+        umask=AS_USER,
         probe=answers_socket(dagster.code),
         start_seconds=LOAD_SECONDS,
         grace=RUN_GRACE,
@@ -119,6 +121,7 @@ def _workers(dagster: _Dagster, socket: Path) -> Service:
         # Runs are ended before what they work with. The project is compiled by the code server: dbt
         # starts threads for that, and a process that has some cannot be copied.
         needs=(HOME, CODE, "spark", "api"),
+        umask=AS_USER,
         probe=answers_socket(socket),
         start_seconds=LOAD_SECONDS,
         grace=RUN_GRACE,

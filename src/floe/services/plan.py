@@ -14,7 +14,7 @@ from floe.services.dagster_services import dagster_services
 from floe.services.errors import DagsterMissingError, UnknownServiceError
 from floe.services.ports import HOST, Wish, choose_port
 from floe.services.probes import is_ready
-from floe.services.service import Service, Verdict, environ_of, log_of
+from floe.services.service import AS_USER, Service, Verdict, environ_of, log_of
 from floe.services.spark import end_spark
 from floe.spec.orchestration import Orchestration
 
@@ -103,6 +103,7 @@ def _spark(site: Site) -> Service:
         log=log_of(site, "spark.up"),
         folder=site.root,
         environ=environ_of(site),
+        umask=AS_USER,
         address=site.compute().url if foreign else None,
         probe=lambda: _look_at_spark(site),
         start_seconds=600.0,  # its jars may have to be fetched

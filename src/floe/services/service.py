@@ -25,6 +25,8 @@ class CannotTellError(Exception):
 
 
 Probe = Callable[[], Verdict]
+PRIVATE, AS_USER = 0o077, -1
+"""Files for their owner alone, or as the user who runs floe has it."""
 
 
 def nothing_to_ask() -> Verdict:
@@ -50,6 +52,8 @@ class Service:
     """What must be ready before it starts."""
     address: str | None = None
     probe: Probe = nothing_to_ask
+    umask: int = PRIVATE
+    """What its files are closed to; -1 for those that write the data of users."""
     once: bool = False
     """It does its work and ends."""
     start_seconds: float = 180.0

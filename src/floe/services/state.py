@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from floe.execution.spark.processes import is_running
 from floe.execution.spark.properties import write_private
-from floe.settings import ProjectPaths, make_private_folder
+from floe.settings import ProjectPaths, make_private_file, make_private_folder
 
 State = Literal[
     "waiting",
@@ -114,7 +114,9 @@ def held(paths: ProjectPaths) -> Iterator[bool]:
     Whoever is killed holds it no longer. Children do not inherit it.
     """
     make_private_folder(paths.state_dir)
-    with (paths.state_dir / "up.lock").open("a") as file:
+    lock = paths.state_dir / "up.lock"
+    make_private_file(lock)
+    with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from floe.execution.jars import SPARK_PACKAGES, Progress, resolve_jars
 from floe.execution.java import Java, find_java
 from floe.execution.launch import spark_environ, spark_submit
+from floe.execution.spark.lake import lake_file
 from floe.execution.spark.place import ServerPlace
 from floe.execution.spark.processes import end_process, start_of
 from floe.execution.spark.properties import to_properties, write_private
@@ -23,6 +24,7 @@ from floe.execution.spark.settings import (
     on_loopback,
     server_settings,
 )
+from floe.settings import make_private_file, make_private_folder
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
@@ -89,9 +91,14 @@ def _environ(java: Java, place: ServerPlace) -> dict[str, str]:
 
 def _detach(command: Sequence[str], environ: Mapping[str, str], place: ServerPlace) -> int:
     for folder in (place.log.parent, place.work):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     if place.output.exists():
         place.output.replace(place.output.with_suffix(".out.1"))
+    # The JVM keeps the user's umask, because it writes the data of users; what is floe's own has
+    # its permissions from the start.
+    for file in filter(None, (place.log, place.output, lake_file(place.site))):
+        make_private_folder(file.parent)
+        make_private_file(file)
     subprocess.run(  # noqa: S603
         ["/bin/sh", "-c", DETACHED, str(place.output), str(place.pid), *command],
         check=True,

@@ -100,6 +100,8 @@ def _computing(compute: Compute) -> Settings:
         settings["spark.sql.shuffle.partitions"] = str(2 * cores)
         # One machine: what one task more costs shows in every small query.
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1024"
+        # Nobody else on this machine may speak with the driver's ports. Spark makes the secret.
+        settings["spark.authenticate"] = "true"
     if on_loopback(compute):
         settings["spark.driver.host"] = LOOPBACK
         settings["spark.driver.bindAddress"] = LOOPBACK

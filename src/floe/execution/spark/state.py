@@ -11,7 +11,7 @@ from datetime import datetime
 from floe.execution.spark.place import ServerPlace
 from floe.execution.spark.processes import is_running
 from floe.execution.spark.properties import write_private
-from floe.settings import make_private_folder
+from floe.settings import make_private_file, make_private_folder
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ def forget_server(place: ServerPlace) -> None:
 def locked(place: ServerPlace) -> Iterator[None]:
     """Be the only one who starts or stops this server. The lock goes with its process."""
     make_private_folder(place.folder)
+    make_private_file(place.lock)
     with place.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
