@@ -1,7 +1,6 @@
 """Everything that `floe up` opens: where it listens, and who is let in without credentials."""
 
 import json
-import os
 import re
 import socket
 import struct
@@ -92,7 +91,7 @@ def listening(project: Path, up: Up) -> list[Listening]:
 def _sockets(pid: int) -> Iterator[str]:
     for link in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            target = os.readlink(link)
+            target = str(link.readlink())
         except FileNotFoundError:
             continue
         if named := re.fullmatch(r"socket:\[(\d+)\]", target):
@@ -122,7 +121,7 @@ def _unix() -> dict[str, str]:
 
 
 def test_what_listens_is_what_the_page_says(listening: list[Listening]) -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (TCP|a socket)\b", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\w+) \| (TCP|a socket)\b", PAGE.read_text(), re.MULTILINE)
     described = Counter((service, kind.removeprefix("a ")) for service, kind in rows)
     assert Counter((one.service, one.kind) for one in listening) == described
 
@@ -144,6 +143,7 @@ def test_pages_let_nobody_in_without_a_login(listening: list[Listening]) -> None
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(request)
             assert refused.value.code == status
+            refused.value.close()
 
 
 def test_spark_lets_nobody_in_without_its_secrets(

@@ -13,6 +13,7 @@ from floe.orchestration.instances import HOME
 from floe.orchestration.loading import Loading
 from floe.orchestration.parts import AnyPartitions, Parts
 from floe.orchestration.selection import name_of
+from floe.settings import make_private_file
 
 _LOG = logging.getLogger("floe")
 _EXAMPLES = 3
@@ -62,6 +63,7 @@ def report_drift(loading: Loading, parts: Parts) -> Parts:
     if not drift:
         # A project on a disk that cannot be written to is looked at each time.
         with suppress(OSError):
+            make_private_file(noted)
             noted.write_text(now, encoding="utf-8")
     return parts
 

@@ -99,7 +99,8 @@ def _code(dagster: _Dagster) -> Service:
         ),
         log=log_of(site, CODE),
         folder=site.root,
-        environ=dagster.environ,
+        # It runs the project in a second process, whose socket it makes among temporary files.
+        environ={**dagster.environ, "TMPDIR": str(dagster.code.parent)},
         # It opens the database too, and may do so beside others once the tables are there.
         needs=() if is_prepared(site) else (HOME,),
         # It and the workers start runs, which write the data of users.
