@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 import pytest
 
 from floe.services.children import members
