@@ -115,6 +115,20 @@ def test_a_folder_that_is_made_after_the_first_look_holds_only_new_files(tmp_pat
         assert [len(daemon.tick("watch")) for _ in range(2)] == [0, 1]
 
 
+def test_one_odd_entry_does_not_blind_the_watcher(tmp_path: Path, landing: Path) -> None:
+    with open_shop(tmp_path, CSV) as daemon:
+        daemon.tick("watch")
+        (landing / "loop.csv").symlink_to("loop.csv")
+        (landing / "nowhere.csv").symlink_to("nothing")
+        os.mkfifo(landing / "pipe.csv")
+        (landing / "orders.csv").write_text("1")
+        (landing / os.fsdecode(b"Z\xfcrich.csv")).write_text("1")
+        daemon.tick("watch")
+        files = {run.tags["floe/file"] for run in daemon.tick("watch")}
+        assert files == {str(landing / "orders.csv"), str(landing / "Z\\xfcrich.csv")}
+        assert daemon.tick("watch") == []
+
+
 def test_what_does_not_match_starts_nothing(tmp_path: Path, landing: Path) -> None:
     for name in ("orders.csv.part", "orders.txt", ".orders.csv"):
         (landing / name).write_text("1")

@@ -69,8 +69,9 @@ class LocalFolder:
                         yield from self._found(path, entry)
 
     def _found(self, path: str, entry: "os.DirEntry[str]") -> Iterator[Found]:
-        # It may be gone since the folder was read, or be a link to nothing.
-        with suppress(FileNotFoundError):
+        # It may be gone since the folder was read, or be a link to nothing or to itself. Such an
+        # entry has not arrived, and must not hide those that have.
+        with suppress(OSError):
             if entry.is_file():
                 stat = entry.stat()
                 yield Found(path, str(self.root / path), stat.st_size, str(stat.st_mtime_ns))
@@ -109,8 +110,9 @@ def _stamp(info: Mapping[str, Any]) -> str:
 
 
 def shown(location: str) -> str:
-    """Write a path or URL as it may be shown: without who logs in."""
-    return re.sub(r"://[^/@]*@", "://***@", location)
+    """Write a path or URL as it may be shown and stored: without who logs in, as UTF-8."""
+    text = os.fsencode(location).decode(errors="backslashreplace")
+    return re.sub(r"://[^/@]*@", "://***@", text)
 
 
 def matches_glob(pattern: str, path: str) -> bool:
