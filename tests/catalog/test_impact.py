@@ -35,10 +35,8 @@ def test_impact_names_datasets_processes_teams_and_promises(catalog: Catalog) ->
     assert [node.name for node in impact.datasets] == ["credit.exposure", "credit.report"]
     assert [node.name for node in impact.processes] == ["daily", "send"]
     assert impact.by_depth == [
-        DepthCount(1, 0, 1),
-        DepthCount(2, 1, 0),
-        DepthCount(3, 0, 1),
-        DepthCount(4, 1, 0),
+        DepthCount(1, 1, 1),
+        DepthCount(2, 1, 1),
     ]
     assert impact.teams == [
         TeamImpact("Credit Risk", ("risk@example.com",), datasets=1, processes=1),

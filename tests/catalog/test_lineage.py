@@ -1,6 +1,5 @@
 """Lineage: what lies upstream and downstream, how far away, and by which way."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -88,19 +87,31 @@ def count_fetches() -> Iterator[list[Any]]:
 def test_downstream_names_datasets_and_processes_by_their_distance(catalog: Catalog) -> None:
     with catalog.writing() as session:
         risk = Risk(session)
-        found = walk_lineage(session, Node(DATASET, risk.fx), "downstream", depth=3)
+        found = walk_lineage(session, Node(DATASET, risk.fx), "downstream", depth=1)
     assert names(found) == [
-        ("credit.exposure", 2),
+        ("credit.exposure", 1),
         ("exposure_daily", 1),
         ("market.fx_rates", 0),
-        ("print_report", 3),
     ]
     assert links(found) == {
         ("market.fx_rates", "exposure_daily"),
         ("exposure_daily", "credit.exposure"),
-        ("credit.exposure", "print_report"),
     }
+    # It stopped there: print_report reads the exposure.
+    assert [node.name for node in found.nodes if node.more] == ["credit.exposure"]
+    assert found.truncated
+
+
+def test_a_walk_that_reaches_every_end_has_no_mark(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        risk = Risk(session)
+        found = walk_lineage(session, Node(DATASET, risk.fx), "downstream", depth=2)
+        over = walk_lineage(session, Node(DATASET, risk.fx), depth=1, kind="datasets")
+    assert "credit.report" in {node.name for node in found.nodes}
     assert not found.truncated
+    assert not any(node.more for node in found.nodes)
+    assert [node.name for node in over.nodes if node.more] == ["credit.exposure"]
+    assert over.truncated
 
 
 def test_upstream_follows_the_data_back_and_its_edges_still_point_forward(
@@ -111,9 +122,9 @@ def test_upstream_follows_the_data_back_and_its_edges_still_point_forward(
         found = walk_lineage(session, Node(DATASET, risk.exposure), "upstream")
     assert names(found) == [
         ("credit.exposure", 0),
-        ("credit.trades", 2),
+        ("credit.trades", 1),
         ("exposure_daily", 1),
-        ("market.fx_rates", 2),
+        ("market.fx_rates", 1),
     ]
     assert ("exposure_daily", "credit.exposure") in links(found)
 
@@ -130,7 +141,7 @@ def test_both_directions_show_causes_and_effects_but_not_siblings(catalog: Catal
 def test_a_node_shows_what_a_reader_wants_to_see_of_it(catalog: Catalog) -> None:
     with catalog.writing() as session:
         risk = Risk(session)
-        fx, daily = walk_lineage(session, Node(DATASET, risk.fx), depth=1).nodes
+        fx, daily, _ = walk_lineage(session, Node(DATASET, risk.fx), depth=1).nodes
     assert (fx.key, fx.status, fx.team, fx.technology) == (
         "lake/market.fx_rates",
         "ACTIVE",
@@ -191,7 +202,7 @@ def test_an_edge_says_whether_it_is_declared_observed_or_both(catalog: Catalog) 
     with catalog.writing() as session:
         risk = Risk(session)
         observe_edges(session, [risk.edges[0]], NOON)
-        found = walk_lineage(session, Node(DATASET, risk.fx), depth=2)
+        found = walk_lineage(session, Node(DATASET, risk.fx), depth=1)
         over = walk_lineage(session, Node(DATASET, risk.fx), depth=1, kind="datasets")
     assert [link.known_by for link in found.edges] == [(DECLARED, OBSERVED), (DECLARED,)]
     assert [link.known_by for link in over.edges] == [(DECLARED,)]
@@ -273,7 +284,7 @@ def test_what_is_gone_by_the_time_it_is_named_does_not_break_the_walk(catalog: C
         risk = Risk(session)
         session.execute(delete(Process).where(Process.process_id == risk.daily))
         found = walk_lineage(session, Node(DATASET, risk.fx), depth=1)
-    assert [node.status for node in found.nodes] == ["ACTIVE", "GONE"]
+    assert [node.status for node in found.nodes] == ["ACTIVE", "GONE", "ACTIVE"]
 
 
 def test_a_walk_asks_one_question_a_level_however_wide_it_is(catalog: Catalog) -> None:
@@ -335,14 +346,23 @@ def draw_arrows() -> st.SearchStrategy[Arrows]:
     return st.frozensets(st.tuples(node, node), max_size=30)
 
 
-def walk_naively(arrows: Iterable[tuple[Node, Node]], start: Node, depth: int) -> dict[Node, int]:
-    reached, queue = {start: 0}, deque([start])
-    while queue:
-        near = queue.popleft()
+def steps(near: Node, far: Node, start: Node, kind: Kind) -> int:
+    """How many steps an arrow is: a process and the dataset behind it are one."""
+    behind = near.type == PROCESS and far.type == DATASET and near != start
+    return 0 if kind == "both" and behind else 1
+
+
+def walk_naively(
+    arrows: Iterable[tuple[Node, Node]], start: Node, depth: int, kind: Kind
+) -> dict[Node, int]:
+    reached, changed = {start: 0}, True
+    while changed:
+        changed = False
         for source, target in arrows:
-            if source == near and target not in reached and reached[near] < depth:
-                reached[target] = reached[near] + 1
-                queue.append(target)
+            if source in reached:
+                far = reached[source] + steps(source, target, start, kind)
+                if far <= depth and far < reached.get(target, depth + 1):
+                    reached[target], changed = far, True
     return reached
 
 
@@ -380,13 +400,19 @@ def test_any_graph_is_walked_as_by_hand(
     turned = frozenset((b, a) for a, b in arrows) if upstream else arrows
     hidden = {"both": "", "datasets": PROCESS, "processes": DATASET}[kind]
     shown = without(turned, hidden, start) if hidden else turned
-    expected = walk_naively(shown, start, depth)
+    expected = walk_naively(shown, start, depth, kind)
     assert {node.node: node.depth for node in found.nodes} == expected
     taken = {(link.source, link.target) for link in found.edges}
-    assert taken == {
-        ((b, a) if upstream else (a, b)) for a, b in shown if expected.get(a, depth) < depth
+    within = {
+        (a, b)
+        for a, b in shown
+        if a in expected and expected[a] + steps(a, b, start, kind) <= depth
     }
+    assert taken == {((b, a) if upstream else (a, b)) for a, b in within}
+    stopped = {a for a, b in shown if a in expected and (a, b) not in within}
+    assert {node.node for node in found.nodes if node.more} == stopped
+    assert found.truncated == bool(stopped)
     for node, distance in expected.items():
         path = found.path_to(node)
-        assert len(path) == distance + 1
+        assert sum(steps(a, b, start, kind) for a, b in pairwise(path)) == distance
         assert set(pairwise(path)) <= shown

@@ -75,6 +75,22 @@ def test_a_node_that_is_reached_twice_is_drawn_once() -> None:
     )
 
 
+def test_where_the_walk_stopped_is_marked_in_tree_and_json() -> None:
+    # From the feed the report is two datasets away, and one by the other process.
+    shown = floe_lineage("floe/risk/exposure_daily", "--downstream", "--depth", "1")
+    assert shown == (
+        "Leads to\n"
+        "floe/risk/exposure_daily\n"
+        "└── credit.exposure  … more\n"
+        "The walk stopped at 1 place(s) marked '… more': use a larger --depth.\n"
+    )
+    words = ("floe/risk/exposure_daily", "--downstream", "--json", "--depth")
+    for depth, stopped in (("1", ["credit.exposure"]), ("2", [])):
+        answer = json.loads(floe_lineage(*words, depth))["downstream"]
+        assert [one["name"] for one in answer["nodes"] if one["more"]] == stopped
+        assert answer["truncated"] == bool(stopped)
+
+
 def test_depth_and_kind_narrow_the_tree() -> None:
     assert floe_lineage(
         "credit.exposure", "--upstream", "--depth", "1", "--kind", "datasets"
@@ -105,7 +121,7 @@ def test_json_has_nodes_edges_depths_and_paths() -> None:
     down = answer["downstream"]
     exposure = next(node for node in down["nodes"] if node["name"] == "credit.exposure")
     assert (exposure["depth"], exposure["path"]) == (
-        2,
+        1,
         ["lake/market.fx_rates", "floe/risk/exposure_daily", "lake/credit.exposure"],
     )
     assert {

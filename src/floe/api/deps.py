@@ -31,7 +31,9 @@ FullName = Annotated[
         examples=["lake/credit.exposure"],
     ),
 ]
-Depth = Annotated[int, Query(ge=0, le=DEEPEST, description="How many edges to go.", examples=[5])]
+Depth = Annotated[
+    int, Query(ge=0, le=DEEPEST, description="How many datasets to go.", examples=[5])
+]
 Day = Annotated[
     date | None, Query(ge=clock.FIRST_DATE, le=clock.LAST_DATE, examples=["2026-09-01"])
 ]

@@ -1,6 +1,6 @@
 """Column lineage: which columns feed a column, which it feeds, by what kind of use and process."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
@@ -38,6 +38,7 @@ class ColumnNode(NamedTuple):
     dataset: str
     column: str
     depth: int
+    more: bool = False  # the walk stopped here, and the graph goes on
 
 
 class ColumnLink(NamedTuple):
@@ -74,7 +75,13 @@ def walk_columns(
         if walk.truncated or not walk.frontier:
             break
         walk.take(_links_at(session, walk.frontier, direction), level)
-    return ColumnLineage(_name(session, walk.depths), list(walk.links), walk.truncated)
+    more: set[ColumnRef] = set()
+    if walk.frontier and not walk.truncated:
+        near = "source" if direction == "downstream" else "target"
+        beyond = _links_at(session, walk.frontier, direction)
+        more = {getattr(link, near) for link in beyond}
+    truncated = walk.truncated or bool(more)
+    return ColumnLineage(_name(session, walk.depths, more), list(walk.links), truncated)
 
 
 @dataclass
@@ -168,11 +175,16 @@ def _near(direction: Side) -> tuple[Any, Any]:
     return at.target_dataset_id, at.target_column
 
 
-def _name(session: Session, depths: Mapping[ColumnRef, int]) -> list[ColumnNode]:
+def _name(
+    session: Session, depths: Mapping[ColumnRef, int], more: Collection[ColumnRef]
+) -> list[ColumnNode]:
     of = Dataset.__table__.c
     ids = sorted({ref.dataset_id for ref in depths})
     rows: Any = session.execute(
         select(of.dataset_id, of.name).where(store_of(session).among(of.dataset_id, ids))
     )
     names = dict(rows.all())
-    return [ColumnNode(ref[0], names[ref[0]], ref[1], depth) for ref, depth in depths.items()]
+    return [
+        ColumnNode(ref[0], names[ref[0]], ref[1], depth, ref in more)
+        for ref, depth in depths.items()
+    ]

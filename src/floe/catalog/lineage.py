@@ -1,6 +1,6 @@
 """Walk the graph: where data comes from, and what depends on it.
 
-A walk goes breadth-first with one query per level, so its cost follows the answer and not the
+A walk goes breadth-first with few queries per level, so its cost follows the answer and not the
 catalog. Each node is visited once: cycles end by themselves, and the way by which a node was
 first reached is a shortest one.
 """
@@ -50,6 +50,7 @@ class LineageNode(NamedTuple):
     team: str | None
     technology: str | None  # a dataset's format, a process's technology
     depth: int
+    more: bool  # the walk stopped here, and the graph goes on
 
     @property
     def node(self) -> Node:
@@ -73,7 +74,7 @@ class Lineage:
     start: Node
     nodes: Sequence[LineageNode]
     edges: Sequence[LineageLink]
-    truncated: bool
+    truncated: bool  # it stopped before the graph ended: by depth, or because it grew too large
     trails: Sequence[dict[Node, Node | None]] = field(repr=False)  # from each node one step back
 
     def path_to(self, node: Node) -> list[Node]:
@@ -100,17 +101,23 @@ def walk_lineage(
     as_of: datetime | None = None,
     max_nodes: int = MAX_NODES,
 ) -> Lineage:
-    """Walk from a node and return what lies within `depth` edges of it.
+    """Walk from a node and return what lies within `depth` steps of it.
 
-    Depth counts the edges of the answer: between datasets and processes where both are shown,
-    from dataset to dataset or from process to process where the other kind is left out. Ended
-    edges are not followed, unless they were open at `as_of`. A walk that meets more nodes than
-    `max_nodes` stops there and says so.
+    A step leads to the next datasets, and to the processes on the way; where only processes are
+    shown, to the next processes. Nodes where the walk stopped although the graph goes on are
+    marked. Ended edges are not followed, unless they were open at `as_of`. A walk that meets more
+    nodes than `max_nodes` stops there and says so.
     """
     session.flush()
     graph = _Graph(session.connection(), store_of(session), as_of)
     sides = ("downstream", "upstream") if direction == "both" else (direction,)
-    walks = [_walk(start, side, depth, _hops_by(graph, side, kind), max_nodes) for side in sides]
+    if kind == "both":
+        walks = [_walk_both(start, graph, side, depth, max_nodes) for side in sides]
+    else:
+        walks = [
+            _walk(start, side, depth, _Collapsed(graph, side, _SHOWN[kind]), max_nodes)
+            for side in sides
+        ]
     return _describe(graph, start, walks)
 
 
@@ -173,9 +180,11 @@ class _Walk:
     parents: dict[Node, Node | None]
     links: _Links
     truncated: bool = False
+    more: set[Node] = field(default_factory=set)
+    """Nodes with edges that were not followed, because they lead deeper than was asked."""
 
-    def take(self, hops: Iterable[_Hop], max_nodes: int) -> None:
-        """Go one level further."""
+    def take(self, hops: Iterable[_Hop], max_nodes: int) -> list[Node]:
+        """Follow hops; return the nodes that are new."""
         level: list[Node] = []
         parents, links, down = self.parents, self.links, self.side == "downstream"
         for near, far, role, known_by, via in hops:
@@ -188,15 +197,31 @@ class _Walk:
             link = (near, far, role, via) if down else (far, near, role, via)
             known_before = links.get(link)
             links[link] = _either(known_before, known_by) if known_before else known_by
-        self.levels.append(level)
+        return level
 
 
 # How to come from nodes to their neighbours.
 _HopsOf = Callable[[Iterable[Node]], Iterable[_Hop]]
 
 
-def _hops_by(graph: _Graph, side: str, kind: Kind) -> _HopsOf:
-    return partial(graph.hops, side) if kind == "both" else _Collapsed(graph, side, _SHOWN[kind])
+def _walk_both(start: Node, graph: _Graph, side: str, depth: int, max_nodes: int) -> _Walk:
+    """Walk datasets and processes: each step ends at the datasets behind the next processes."""
+    walk = _Walk(side, [[start]], {start: None}, {})
+    hops_of = partial(graph.hops, side)
+    frontier, control = [start], list[_Hop]()
+    for _ in range(depth):
+        if walk.truncated or not (frontier or control):
+            break
+        level = walk.take([*control, *hops_of(frontier)], max_nodes)
+        onward = list(hops_of([node for node in level if node.type == PROCESS]))
+        # From process to process is a step of its own.
+        control = [hop for hop in onward if hop[1].type == PROCESS]
+        level += walk.take((hop for hop in onward if hop[1].type == DATASET), max_nodes)
+        walk.levels.append(level)
+        frontier = [node for node in level if node.type == DATASET]
+    if not walk.truncated:
+        walk.more = {hop[0] for hop in (*control, *hops_of(frontier))}
+    return walk
 
 
 def _walk(start: Node, side: str, depth: int, hops_of: _HopsOf, max_nodes: int) -> _Walk:
@@ -204,7 +229,9 @@ def _walk(start: Node, side: str, depth: int, hops_of: _HopsOf, max_nodes: int) 
     for _ in range(depth):
         if not walk.levels[-1] or walk.truncated:
             break
-        walk.take(hops_of(walk.levels[-1]), max_nodes)
+        walk.levels.append(walk.take(hops_of(walk.levels[-1]), max_nodes))
+    if not walk.truncated:
+        walk.more = {hop[0] for hop in hops_of(walk.levels[-1])}
     return walk
 
 
@@ -259,14 +286,18 @@ def _describe(graph: _Graph, start: Node, walks: Sequence[_Walk]) -> Lineage:
             depths.update((node, depth) for node in level if depth < depths.get(node, depth + 1))
     between = {via for _, _, _, via in links if via}
     shown = graph.describe([*depths, *between])
+    more = {node for walk in walks for node in walk.more}
     return Lineage(
         start,
-        [LineageNode._make((node.type, *shown[node], depth)) for node, depth in depths.items()],
+        [
+            LineageNode._make((node.type, *shown[node], depth, node in more))
+            for node, depth in depths.items()
+        ],
         [
             LineageLink(source, target, role, known_by, via and shown[via][2])
             for (source, target, role, via), known_by in links.items()
         ],
-        graph.truncated or any(walk.truncated for walk in walks),
+        graph.truncated or bool(more) or any(walk.truncated for walk in walks),
         [walk.parents for walk in walks],
     )
 

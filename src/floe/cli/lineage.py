@@ -30,6 +30,8 @@ class Shown(StrEnum):
     both = "both"
 
 
+MORE = "  … more"
+"""Marks where a walk stopped although the graph goes on."""
 TITLES: dict[Side, str] = {"upstream": "Comes from", "downstream": "Leads to"}
 
 
@@ -40,7 +42,7 @@ def lineage(
         bool, typer.Option("--downstream", help="Only what depends on it.")
     ] = False,
     upstream: Annotated[bool, typer.Option("--upstream", help="Only what it comes from.")] = False,
-    depth: Annotated[int, typer.Option(min=1, max=1000, help="How many edges to follow.")] = 5,
+    depth: Annotated[int, typer.Option(min=1, max=1000, help="How many datasets to follow.")] = 5,
     kind: Annotated[Shown, typer.Option(help="Which nodes to show.")] = Shown.both,
     as_of: Annotated[datetime | None, typer.Option(help="As it was then (UTC).")] = None,
     columns: Annotated[bool, typer.Option("--columns", help="Follow columns instead.")] = False,
@@ -72,6 +74,8 @@ class _Answer:
     side: Side
     plain: dict[str, Any]
     picture: Picture
+    more: int
+    """How many nodes have more behind them than `--depth` shows."""
     truncated: bool
 
 
@@ -101,7 +105,13 @@ def _walk(
         for side in sides
     ]
     return [
-        _Answer(side, _plain_nodes(found), _picture_of_nodes(found), found.truncated)
+        _Answer(
+            side,
+            _plain_nodes(found),
+            _picture_of_nodes(found),
+            sum(node.more for node in found.nodes),
+            found.truncated,
+        )
         for side, found in walks
     ]
 
@@ -146,6 +156,8 @@ def _label(node: "LineageNode") -> Text:
         text.append(f"  {' · '.join(facts)}", style="dim")
     if node.status != "ACTIVE":
         text.append(f"  {node.status}", style="yellow")
+    if node.more:
+        text.append(MORE, style="yellow")
     return text
 
 
@@ -158,7 +170,13 @@ def _walk_columns(
     dataset = find_dataset(session, name)
     walks = [(side, walk_columns(session, dataset, column, side, depth)) for side in sides]
     return [
-        _Answer(side, _plain_columns(found), _picture_of_columns(found), found.truncated)
+        _Answer(
+            side,
+            _plain_columns(found),
+            _picture_of_columns(found),
+            sum(one.more for one in found.columns),
+            found.truncated,
+        )
         for side, found in walks
     ]
 
@@ -183,7 +201,7 @@ def _plain_columns(found: "ColumnLineage") -> dict[str, Any]:
 def _picture_of_columns(found: "ColumnLineage") -> Picture:
     labels: dict[Key, Text] = {
         (one.dataset_id, one.column): Text.assemble(
-            (f"{one.dataset}.", "dim"), (one.column, "bold")
+            (f"{one.dataset}.", "dim"), (one.column, "bold"), (MORE if one.more else "", "yellow")
         )
         for one in found.columns
     }
@@ -206,5 +224,8 @@ def _show(answers: list[_Answer]) -> None:
             console.print(tree)
         if not answer.picture.links:
             console.print("nothing that is known", style="dim")
-        if answer.truncated:
+        if answer.more:
+            where = f"The walk stopped at {answer.more} place(s) marked '{MORE.strip()}': "
+            console.print(f"{where}use a larger --depth.", style="yellow", soft_wrap=True)
+        elif answer.truncated:
             console.print("There is more than can be shown: use a smaller --depth.", style="yellow")

@@ -51,6 +51,7 @@ _NODE = {
     "team": "Credit Risk",
     "technology": "ICEBERG",
     "depth": 0,
+    "more": False,
 }
 _REQUEST = {
     "namespace": "lake",

@@ -19,6 +19,7 @@ class GraphNode(Struct, gc=False):
     team: str | None
     technology: str | None
     depth: int
+    more: bool
 
 
 class GraphEdge(Struct, gc=False):
@@ -48,6 +49,7 @@ class ColumnItem(Struct, gc=False):
     dataset: str
     column: str
     depth: int
+    more: bool
 
 
 class ColumnEdgeItem(Struct, gc=False):
