@@ -163,7 +163,12 @@ def test_a_version_retracted_over_http_is_taken_from_the_stable_name_by_the_next
         app = create_app(workspace.catalog, login=False)
         with TestClient(app, "http://127.0.0.1") as api:
             answer = api.post(f"/api/v1/version/{number}/retract", json={"reason": "wrong prices"})
-        assert answer.json() == {"retracted": second, "ready_again": first, "still_shown": True}
+        assert answer.json() == {
+            "retracted": second,
+            "ready_again": first,
+            "still_shown": True,
+            "built_on": [],
+        }
         assert shown(workspace, spark, name) == [2]
         (done,) = finish_retractions(workspace, Sparks(workspace.site))
         assert (done.tag, done.shows) == (second, first)
