@@ -1,6 +1,7 @@
 """Reading versions: which may be read, and what the first rows look like."""
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,17 +102,24 @@ def test_a_preview_has_the_first_rows_of_any_type_as_json(
     spark_site: Site, spark: "SparkSession", tmp_path: Path
 ) -> None:
     name = new_name()
-    schema = "id int, amount decimal(38,2), day date, tags array<string>"
+    schema = "id int, amount decimal(38,2), day date, at timestamp, tags array<string>"
+    at = datetime(2026, 9, 8, 7, 6, 5, 123456, tzinfo=UTC)
     amount = Decimal("123456789012345678901234567890.10")
     with opened(spark_site, project(name), tmp_path) as workspace:
-        rows = [(1, amount, TUESDAY, ["x", "y"])]
+        rows = [(1, amount, TUESDAY, at, ["x", "y"])]
         tag = make_version(workspace, spark, name, MONDAY, rows, schema=schema)
         assert read_version(workspace, spark, name, tag).count() == 1
         preview = preview_version(workspace, Sparks(workspace.site), name, limit=5)
-        assert preview.columns == ("id", "amount", "day", "tags")
+        assert preview.columns == ("id", "amount", "day", "at", "tags")
         assert preview.row_count == 1
         (row,) = [json.loads(line, parse_float=Decimal) for line in preview.lines]
-        assert row == {"id": 1, "amount": amount, "day": "2026-09-08", "tags": ["x", "y"]}
+        assert row == {
+            "id": 1,
+            "amount": amount,
+            "day": "2026-09-08",
+            "at": "2026-09-08T07:06:05.123456Z",
+            "tags": ["x", "y"],
+        }
 
 
 @pytest.mark.java

@@ -77,6 +77,13 @@ def test_project_that_dbt_cannot_parse_is_refused_in_its_words(bank: Path) -> No
         load_parts(bank)
 
 
+def test_project_that_names_a_database_is_told_what_to_remove(bank: Path) -> None:
+    source = "sources: [{name: others, database: raw, tables: [{name: rates}]}]"
+    make_project(bank, FLOE_YAML, {"dbt/models/others.yml": source})
+    with pytest.raises(SpecError, match=r"remove 'database' .* from sources, models"):
+        load_parts(bank)
+
+
 def test_folder_without_a_dbt_project_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"transforms\[0\].path: there is no .*dbt_project.yml"):
         load_parts(make_project(tmp_path, FLOE_YAML))

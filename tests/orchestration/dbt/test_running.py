@@ -90,6 +90,12 @@ FILES = {
         where day < cast('{{ var("floe_end", "2100-01-01") }}' as date)
     """,
     "dbt/models/gold/broken.sql": "select nonsense from {{ ref('days') }}",
+    "dbt/models/gold/foreign.sql": "select list_value(1, 2) as both from {{ ref('days') }}",
+    "dbt/models/gold/foreign_too.sql": "select id::json[0:1] from {{ ref('days') }}",
+    "dbt/models/gold/python_model.py": """
+        def model(dbt, session):
+            return dbt.ref("days")
+    """,
     "dbt/models/gold/on_broken.sql": "select * from {{ ref('broken') }}",
     "dbt/models/gold/picky.sql": "select id from {{ ref('days') }}",
     "dbt/models/gold/on_picky.sql": "select id from {{ ref('picky') }}",
@@ -220,6 +226,19 @@ def test_model_that_fails_fails_the_step_in_the_words_of_dbt(run: Run) -> None:
     assert "Not made, as they stand on these: dbt_gold.on_broken." in str(failure.description)
     told: Any = failure.metadata["floe/failed"].value
     assert [one["name"] for one in told] == ["broken"]
+
+
+def test_sql_of_another_database_and_python_models_fail_with_advice_once(run: Run) -> None:
+    models = ("dbt_gold.foreign", "dbt_gold.foreign_too", "dbt_gold.python_model")
+    result = run("dbt_silver.days", *models)
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    failure = failed.step_failure_data.user_failure_data
+    assert failure is not None
+    words = str(failure.description)
+    assert "model foreign: Runtime Error in model foreign (models/gold/foreign.sql)" in words
+    assert words.count("write it in Spark's dialect") == 1
+    assert words.count("dbt-spark runs Python models on Databricks only") == 1
+    assert "JVM stacktrace" not in words
 
 
 def test_failed_test_is_a_failed_check_that_stops_what_follows(run: Run) -> None:

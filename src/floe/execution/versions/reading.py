@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
     from sqlalchemy.orm import Session
 
+AS_JSON = {
+    "ignoreNullFields": "false",
+    # Spark's own formats end with milliseconds.
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 READABLE = frozenset({READY, SUPERSEDED, WRITTEN})
 _WHY_NOT = {
     RETRACTED: "was retracted",
@@ -173,7 +179,7 @@ def _first_rows(
         covered = covered_for(workspace, dataset, data.columns, roles)
         frame = cover(data.limit(limit), covered)
         # Spark writes every type as JSON by itself, decimals without loss.
-        whole = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+        whole = F.to_json(F.struct("*"), AS_JSON)
         rows = frame.select(whole).collect()
     return Preview(
         dataset,

@@ -19,6 +19,8 @@ SOURCES = (".sql", ".yml", ".yaml", ".csv", ".py", ".md")
 NOT_SOURCES = ("target", "dbt_packages", "dbt_modules", "logs")
 STAMP = "sources.sha256"
 _COMPILE = "Run: floe compile."
+NO_DATABASES = "Cannot set database in spark"
+"""What dbt-spark says of a project that names databases; it does not say where."""
 
 
 def load_manifest(loading: Loading, project: DbtProject) -> Manifest:
@@ -39,10 +41,19 @@ def make_manifest(loading: Loading, project: DbtProject) -> None:
         parse(project)
     except DbtFailedError as error:
         message = f"dbt cannot parse {project.shown(project.folder)}: {error.reason}"
-        raise loading.refusal(project.declared, message, "Correct it there.") from error
+        raise loading.refusal(project.declared, message, _hint(error.reason)) from error
     file = project.state / STAMP
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(stamp, encoding="utf-8")
+
+
+def _hint(reason: str) -> str:
+    if NO_DATABASES in reason:
+        return (
+            "Spark has no databases above schemas: remove 'database' (and 'target_database') from "
+            "sources, models, seeds and snapshots. Which lake it is stands in platform.yaml."
+        )
+    return "Correct it there."
 
 
 def fingerprint(project: DbtProject) -> str:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Told = MaterializeResult[Any]
 Moments = Sequence[tuple[str | None, Moment]]
 
+NOT_SPARK = ("[PARSE_SYNTAX_ERROR]", "[UNRESOLVED_ROUTINE]", "[UNSUPPORTED_DATATYPE]")
+"""What Spark says of SQL in another dialect."""
+
 PATIENCE = 0.5
 """How often what still runs is interrupted, in seconds, when a step is stopped."""
 
@@ -183,6 +186,21 @@ def _words(failed: list[tuple[Node, NodeResult]], skipped: list[str], reason: st
     lines = [f"{node['resource_type']} {node['name']}: {result.message}" for node, result in failed]
     if reason is not None:
         lines.append(reason)
+    lines += _advice(failed)
     if skipped:
         lines.append(f"Not made, as they stand on these: {', '.join(skipped)}.")
     return "\n".join(["dbt failed.", *lines])
+
+
+def _advice(failed: list[tuple[Node, NodeResult]]) -> Iterator[str]:
+    """Say once what helps against errors that come from how a project was written."""
+    if any(node.get("language") == "python" for node, _ in failed):
+        yield (
+            "dbt-spark runs Python models on Databricks only. Write them as Python assets "
+            "(orchestration.asset_modules), or leave them out with transforms[0].exclude."
+        )
+    if any(sign in result.message for _, result in failed for sign in NOT_SPARK):
+        yield (
+            "floe runs dbt models on Spark. If this SQL was written for another database, write "
+            "it in Spark's dialect or with dbt's cross-database macros."
+        )
