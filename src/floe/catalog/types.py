@@ -1,6 +1,7 @@
 """Column types that mean the same on every store."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +47,36 @@ class UtcTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+# A pair of surrogates, an escaped backslash, and last what stands alone of a pair.
+_SURROGATES = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+_ALONE = len("\\ud800")
+_MOST_DIGITS = 4_000
+
+
+def read_json(text: str) -> Any:
+    """Read JSON that others have written, whatever JSON allows and Python does not.
+
+    Half of a surrogate pair, which is left where a text was cut, becomes U+FFFD. A number with
+    thousands of digits stays a text.
+    """
+    if "\\ud" in text or "\\uD" in text:
+        text = _SURROGATES.sub(lambda found: _whole(found[0]), text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(text, parse_int=_int_or_text)
+
+
+def _whole(escaped: str) -> str:
+    return "\\ufffd" if len(escaped) == _ALONE else escaped
+
+
+def _int_or_text(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
+
+
 class JsonText(TypeDecorator[Any]):
     """A JSON document kept as text, because DB2 has a CLOB where others have a JSON type."""
 
@@ -58,7 +89,7 @@ class JsonText(TypeDecorator[Any]):
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        return None if value is None else json.loads(value)
+        return None if value is None else read_json(value)
 
 
 class YesNo(TypeDecorator[bool]):

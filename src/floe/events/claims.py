@@ -23,12 +23,25 @@ from floe.catalog.recording import (
     StepClaim,
     VersionClaim,
 )
+from floe.catalog.recording.facets import JobType
+from floe.catalog.recording.lenient import read_facet
 from floe.catalog.shown import OWN
 from floe.clock import is_business_date
 from floe.events.errors import Reason
+from floe.events.facets import (
+    ASSERTIONS,
+    NOT_OURS,
+    Assertion,
+    Assertions,
+    FloeRun,
+    NominalTime,
+    OutputStatistics,
+    Parent,
+    Symlinks,
+)
 from floe.events.openlineage import DatasetPart, Event, moment_of
 from floe.events.payload import compress
-from floe.events.reasons import FIRST_YEAR, LAST_YEAR, LONGEST
+from floe.events.reasons import FIRST_YEAR, LAST_YEAR
 from floe.events.subsets import subset_locations
 from floe.spec.identity import FLOE
 
@@ -47,7 +60,6 @@ RETENTION = timedelta(days=90)
 DATASET_FACETS = ("documentation", "ownership", "tags", "lifecycleStateChange")
 PROCESS_FACETS = ("documentation", "ownership", "tags", "jobType", "sql", "sourceCodeLocation")
 # Facets that have rows or columns of their own; all others stay with the version as they came.
-ASSERTIONS = "dataQualityAssertions"
 MAPPED = frozenset({"schema", "columnLineage", "symlinks", "version", ASSERTIONS, *DATASET_FACETS})
 # Real tables have a handful: a catalog entry, a path, a view or two.
 MOST_SYMLINKS, MOST_SYMLINKS_OF_EVENT = 100, 1_000
@@ -72,7 +84,7 @@ def claims_of(
     at = _utc(moment_of(event)) or received_at
     payload, codec = compress(body)
     run_facets = (event.run.facets if event.run else None) or _no_facets
-    floe = _object(run_facets.get("floe"))
+    floe = read_facet(run_facets["floe"], FloeRun) if "floe" in run_facets else NOT_OURS
     claim = EventClaim(
         day=at.date(),
         hash=hashlib.sha256(body).hexdigest(),
@@ -80,9 +92,9 @@ def claims_of(
         type=_type(event),
         payload=payload,
         codec=codec,
-        historical=historical or floe.get("historical") is True or received_at - at > retention,
+        historical=historical or floe.historical or received_at - at > retention,
         received_at=received_at,
-        business_date=_date(floe.get("businessDate")),
+        business_date=_date(floe.business_date),
         nominal_at=_nominal(run_facets),
     )
     if event.job is not None:
@@ -103,8 +115,8 @@ def _is_dbt(event: Event, kind: str) -> bool:
     facets = event.job.facets if event.job else None
     if not facets or "jobType" not in facets:
         return False
-    job_type = _object(facets["jobType"])
-    return job_type.get("integration") == "DBT" and job_type.get("jobType") == kind
+    job_type = read_facet(facets["jobType"], JobType)
+    return job_type.integration == "DBT" and job_type.job_type == kind
 
 
 def _parent_of_step(event: Event, facets: Mapping[str, Raw]) -> tuple[str, str, int] | None:
@@ -115,14 +127,11 @@ def _parent_of_step(event: Event, facets: Mapping[str, Raw]) -> tuple[str, str, 
     step = _DBT_STEP.fullmatch(event.job.name) if event.job else None
     if step is None or "parent" not in facets or not _is_dbt(event, "SQL"):
         return None
-    parent = _object(facets["parent"])
-    job, run = _object(parent.get("job")), _object(parent.get("run"))
-    namespace, run_id = job.get("namespace"), run.get("runId")
-    if job.get("name") != step[1] or not isinstance(namespace, str) or not namespace:
+    parent = read_facet(facets["parent"], Parent)
+    job, run_id = parent.job, parent.run.run_id
+    if job is None or job.name != step[1] or not run_id:
         return None
-    if not isinstance(run_id, str) or not run_id or len(namespace) > LONGEST["namespace"]:
-        return None
-    return f"{namespace}/{step[1]}", run_uuid_of(run_id), int(step[2])
+    return f"{job.namespace}/{step[1]}", run_uuid_of(run_id), int(step[2])
 
 
 def _as_step(claim: EventClaim, process_key: str, run_uuid: str, number: int) -> EventClaim:
@@ -203,7 +212,7 @@ def _run_claim(event: Event, claim: EventClaim, facets: Mapping[str, Raw]) -> Ru
     seen = SEEN[event.event_type]
     started = _utc(run.start_time) or (claim.at if event.event_type == "START" else None)
     ended = (_utc(run.end_time) or claim.at) if seen > Seen.STARTED else None
-    parent = _object(_object(facets.get("parent")).get("run")).get("runId")
+    parent = read_facet(facets["parent"], Parent).run.run_id if "parent" in facets else ""
     return RunClaim(
         run_uuid=run_uuid_of(run.run_id),
         seen=seen,
@@ -212,7 +221,7 @@ def _run_claim(event: Event, claim: EventClaim, facets: Mapping[str, Raw]) -> Ru
         ended_at=ended,
         business_date=claim.business_date
         or (claim.nominal_at.date() if claim.nominal_at else None),
-        parent_run_uuid=run_uuid_of(parent) if isinstance(parent, str) and parent else None,
+        parent_run_uuid=run_uuid_of(parent) if parent else None,
         facets=_json_of(facets) if facets else None,
     )
 
@@ -259,8 +268,9 @@ def _version_claim(part: DatasetPart, facets: Mapping[str, Raw], *, writes: bool
     kept = {key: raw for key, raw in facets.items() if key not in MAPPED}
     if part.output_facets:
         kept.update(part.output_facets)
-        statistics = _object(part.output_facets.get("outputStatistics"))
-        claim.rows, claim.size = _count(statistics.get("rowCount")), _count(statistics.get("size"))
+        if "outputStatistics" in part.output_facets:
+            statistics = read_facet(part.output_facets["outputStatistics"], OutputStatistics)
+            claim.rows, claim.size = statistics.rows, statistics.size
         if "subset" in part.output_facets:
             claim.locations = subset_locations(_object(part.output_facets["subset"]))
     # Where floe keeps a version only floe says: by that note it is shown, hidden and removed.
@@ -276,54 +286,46 @@ def _version_claim(part: DatasetPart, facets: Mapping[str, Raw], *, writes: bool
 def _version_tag(raw: Raw) -> str | None:
     """Read the version: OpenLineage's facet, or the bare text of minimal adapters."""
     value = _inner(raw, "datasetVersion")
-    return _text(str(value), 300) if isinstance(value, str | int) and value != "" else None
+    usable = isinstance(value, str | int) and not isinstance(value, bool)
+    return _text(str(value), 300) if usable else None
 
 
 def _symlinks(raw: Raw) -> tuple[tuple[str, str], ...]:
-    identifiers = _object(raw).get("identifiers")
-    return tuple(
-        (one["namespace"], one["name"])
-        for one in (identifiers if isinstance(identifiers, list) else ())
-        if isinstance(one, dict)
-        and isinstance(one.get("namespace"), str)
-        and isinstance(one.get("name"), str)
-        and 0 < len(one["namespace"]) <= 200
-        and 0 < len(one["name"]) <= 300
-    )
+    return tuple((one.namespace, one.name) for one in read_facet(raw, Symlinks).identifiers)
 
 
 def _assertions(*groups: Mapping[str, Raw] | None) -> Iterator[AssertionClaim]:
     for facets in groups:
         if facets and ASSERTIONS in facets:
-            listed = _object(facets[ASSERTIONS]).get("assertions")
-            for one in listed if isinstance(listed, list) else ():
-                if isinstance(one, dict) and isinstance(one.get("assertion"), str):
-                    yield _assertion(one)
+            for assertion in read_facet(facets[ASSERTIONS], Assertions).assertions:
+                yield _assertion(assertion)
 
 
-def _assertion(given: Mapping[str, Any]) -> AssertionClaim:
-    name, kind, column = given.get("name"), given["assertion"], given.get("column")
-    if not isinstance(name, str) or not name:
-        name = f"{kind}_{column}" if column else kind
+def _assertion(given: Assertion) -> AssertionClaim:
+    kind = given.assertion
+    name = given.name or (f"{kind}_{given.column}" if given.column else kind)
     return AssertionClaim(
         name=name[:LONGEST_CHECK_NAME],
         kind=kind[:LONGEST_CHECK_KIND],
-        passed=given.get("success") is True,
-        warns=str(given.get("severity") or "").lower().startswith("warn"),
+        passed=given.success,
+        warns=(given.severity or "").lower().startswith("warn"),
     )
 
 
 def _newest_facets(facets: Mapping[str, Raw] | None, wanted: tuple[str, ...]) -> dict[str, str]:
     if not facets or facets.keys().isdisjoint(wanted):
         return {}
-    return {key: bytes(facets[key]).decode() for key in wanted if key in facets}
+    found = {key: bytes(facets[key]).decode() for key in wanted if key in facets}
+    # One that is not an object must not replace an older one that is.
+    return {key: text for key, text in found.items() if text.startswith("{")}
 
 
 def _nominal(facets: Mapping[str, Raw]) -> datetime | None:
-    return _time(_object(facets.get("nominalTime")).get("nominalStartTime"))
+    raw = facets.get("nominalTime")
+    return None if raw is None else _time(read_facet(raw, NominalTime).start)
 
 
-# --- reading what may not be what it should be: a facet that is off is kept, and claims nothing
+# --- values that minimal adapters send bare: what does not fit claims nothing
 
 
 def _object(raw: Any) -> dict[str, Any]:

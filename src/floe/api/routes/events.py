@@ -13,11 +13,13 @@ from floe.api.answers import reply, reply_single
 from floe.api.cursors import cut_page, read_number
 from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Moment, Number
 from floe.api.documents import gives
+from floe.api.errors import Fault
 from floe.api.schemas.events import EventAnswer, EventDetail, EventItem, EventPage
 from floe.api.schemas.fields import shaped
 from floe.api.services import services_of
 from floe.catalog.run_events import EventFilter, page_events
 from floe.catalog.run_events import get_event as get_by_number
+from floe.events.facets import list_notes
 from floe.events.payload import decompress
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["events"])
@@ -49,9 +51,14 @@ def list_events(
     **gives(EventDetail, 404),
 )
 def get_event(request: Request, event_id: Number) -> Response:
-    """The body is the event as its sender wrote it."""
+    """The body is the event as its sender wrote it.
+
+    `notes` lists the parts of its facets that do not fit their schema, and so were left out.
+    """
     with services_of(request).sessions.reading() as session:
         row = get_by_number(session, event_id)
     detail = shaped(row, EventAnswer)
-    detail.body = Raw(decompress(row.payload_json, row.payload_codec))
+    body = decompress(row.payload_json, row.payload_codec)
+    detail.body = Raw(body)
+    detail.notes = [Fault(note.path, note.message) for note in list_notes(body)]
     return reply_single(request, detail)

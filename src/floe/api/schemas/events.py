@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from floe.api.errors import Fault
+
 
 class EventItem(Struct):
     """An event, as a list shows it."""
@@ -27,15 +29,17 @@ class EventPage(Struct):
 
 
 class EventDetail(EventItem):
-    """An event with its body as it came."""
+    """An event with its body as it came, and the parts of its facets that were left out."""
 
     body: Any = None
+    notes: Sequence[Fault] = ()
 
 
 class EventAnswer(EventItem):
     """The same on its way out: the body goes through unread."""
 
     body: Raw = Raw(b"null")
+    notes: Sequence[Fault] = ()
 
 
 class ChangeItem(Struct):

@@ -1,4 +1,4 @@
-"""Read the facets that have rows of their own. What is not as it should be claims nothing."""
+"""The facets that the catalog reads, as typed structs, and what they say in its words."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ from msgspec import DecodeError, Struct
 from msgspec import field as msgspec_field
 
 from floe.catalog.column_edges import DIRECT
+from floe.catalog.recording.lenient import read_facet
 from floe.catalog.schemas import Column
 
 LONGEST_COLUMN, LONGEST_TYPE, LONGEST_KIND = 200, 1000, 20
@@ -43,6 +44,20 @@ class _Field(Struct, gc=False, forbid_unknown_fields=True):
 
 class _Schema(Struct, gc=False):
     fields: list[_Field]
+
+
+class SchemaField(Struct, gc=False):
+    """A column of a schema facet, which may have more to it."""
+
+    name: str
+    type: str | None = None
+    description: str | None = None
+
+
+class Schema(Struct, gc=False):
+    """The schema facet."""
+
+    fields: list[SchemaField] = []
 
 
 def read_schema(raw: bytes) -> list[Column]:
@@ -81,39 +96,73 @@ def metadata_text(column: Column) -> str | None:
     return _encoder.encode(column.metadata).decode()
 
 
-class _Transformation(Struct, gc=False):
-    type: str = ""
-    subtype: str = ""
+class Transformation(Struct, gc=False):
+    """How a column is made from another."""
+
+    type: str | None = None
+    subtype: str | None = None
 
 
-class _Source(Struct, gc=False):
+class SourceColumn(Struct, gc=False):
+    """A column that another is made from."""
+
     namespace: str
     name: str
     field: str
-    transformations: list[_Transformation] = []
+    transformations: list[Transformation] = []
 
 
-class _Target(Struct, gc=False):
-    inputs: list[_Source] = msgspec_field(name="inputFields")
+class TargetColumn(Struct, gc=False):
+    """The sources of a column."""
+
+    inputs: list[SourceColumn] = msgspec_field(name="inputFields")
 
 
-class _ColumnLineage(Struct, gc=False):
-    fields: dict[str, _Target]
-    dataset: list[_Source] = []
+class ColumnLineage(Struct, gc=False):
+    """The columnLineage facet."""
+
+    fields: dict[str, TargetColumn] = {}
+    dataset: list[SourceColumn] = []
+
+
+class Owner(Struct, gc=False):
+    """Who owns a dataset or job."""
+
+    name: str
+
+
+class Ownership(Struct, gc=False):
+    """The ownership facet."""
+
+    owners: list[Owner] = []
+
+
+class Documentation(Struct, gc=False):
+    """The documentation facet."""
+
+    description: str = ""
+
+
+class JobType(Struct, gc=False):
+    """The jobType facet."""
+
+    integration: str = ""
+    job_type: str | None = msgspec_field(name="jobType", default=None)
+
+
+class LifecycleStateChange(Struct, gc=False):
+    """The lifecycleStateChange facet."""
+
+    change: str = msgspec_field(name="lifecycleStateChange", default="")
 
 
 _schema = msgspec.json.Decoder(_Schema)
-_lineage = msgspec.json.Decoder(_ColumnLineage)
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def read_columns(raw: bytes) -> list[ColumnSource]:
     """Read where columns come from, of a columnLineage facet."""
-    try:
-        facet = _lineage.decode(raw)
-    except (DecodeError, RecursionError, UnicodeDecodeError):
-        # Something in it is not as it should be; the rest may be.
-        return _read_columns_one_by_one(raw)
+    facet = read_facet(raw, ColumnLineage)
     # A dictionary, because it keeps the order and each one once. Plain, because there are many.
     sources: dict[ColumnSource, None] = {}
     for target, inputs in _targets(facet):
@@ -126,13 +175,13 @@ def read_columns(raw: bytes) -> list[ColumnSource]:
     return list(sources)
 
 
-def _targets(facet: _ColumnLineage) -> Iterator[tuple[str, list[_Source]]]:
+def _targets(facet: ColumnLineage) -> Iterator[tuple[str, list[SourceColumn]]]:
     for target, entry in facet.fields.items():
         yield target, entry.inputs
     yield ALL_COLUMNS, facet.dataset
 
 
-def _kinds_of(transformations: list[_Transformation]) -> Sequence[str]:
+def _kinds_of(transformations: list[Transformation]) -> Sequence[str]:
     if not transformations:
         return ONLY_DIRECT
     if len(transformations) == 1:
@@ -140,40 +189,6 @@ def _kinds_of(transformations: list[_Transformation]) -> Sequence[str]:
     return list(dict.fromkeys(_kind(one.type, one.subtype) for one in transformations))
 
 
-def _kind(kind: str, subtype: str) -> str:
-    known = KINDS.get((kind, subtype))
+def _kind(kind: str | None, subtype: str | None) -> str:
+    known = KINDS.get((kind or "", subtype or ""))
     return known or (subtype[:LONGEST_KIND] if kind == "INDIRECT" and subtype else DIRECT)
-
-
-def _read_columns_one_by_one(raw: bytes) -> list[ColumnSource]:
-    facet = read_object(raw)
-    fields = facet.get("fields")
-    sources: list[ColumnSource] = []
-    for target, entry in fields.items() if isinstance(fields, dict) else ():
-        inputs = entry.get("inputFields") if isinstance(entry, dict) else None
-        sources += _sources(inputs, str(target))
-    sources += _sources(facet.get("dataset"), ALL_COLUMNS)
-    return list(dict.fromkeys(sources))
-
-
-def _sources(inputs: Any, target: str) -> Iterator[ColumnSource]:
-    for one in inputs if isinstance(inputs, list) else ():
-        if not isinstance(one, dict):
-            continue
-        namespace, name, column = (
-            str(one.get(key) or "") for key in ("namespace", "name", "field")
-        )
-        if namespace and name and column:
-            for kind in _kinds(one.get("transformations")):
-                read = (namespace[:200], name[:300], column[:LONGEST_COLUMN])
-                yield (*read, target[:LONGEST_COLUMN], kind)
-
-
-def _kinds(transformations: Any) -> list[str]:
-    listed = transformations if isinstance(transformations, list) else ()
-    found = [
-        _kind(str(one.get("type") or ""), str(one.get("subtype") or ""))
-        for one in listed
-        if isinstance(one, dict)
-    ]
-    return list(dict.fromkeys(found)) or [DIRECT]

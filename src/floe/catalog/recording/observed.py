@@ -7,7 +7,13 @@ from typing import Any
 
 from floe.catalog.datasets import ACTIVE, DEPRECATED
 from floe.catalog.edges import DATASET, PROCESS
-from floe.catalog.recording.facets import read_object
+from floe.catalog.recording.facets import (
+    Documentation,
+    JobType,
+    LifecycleStateChange,
+    Ownership,
+)
+from floe.catalog.recording.lenient import read_facet
 from floe.catalog.recording.merges import FACETS
 from floe.catalog.recording.scope import Recording
 from floe.catalog.stores.merging import Answer, Assign, Row, Written
@@ -93,27 +99,23 @@ def _gather(
 
 def _columns(owner_type: str, facet: str, text: str) -> dict[str, str]:
     """The columns that a facet fills."""
-    if facet not in SHOWN:
-        return {}
-    body = read_object(text)
     if facet == "documentation":
-        return _text("description", body.get("description"), 100_000)
+        return _filled("description", read_facet(text, Documentation).description, 100_000)
     if facet == "ownership":
-        return _text("owner_team" if owner_type == DATASET else "team", _owner(body), 200)
+        column = "owner_team" if owner_type == DATASET else "team"
+        return _filled(column, _owner(read_facet(text, Ownership)), 200)
     if facet == "jobType":
-        return _text("technology", body.get("integration"), 50)
+        return _filled("technology", read_facet(text, JobType).integration, 50)
     if facet == "lifecycleStateChange":
-        dropped = body.get("lifecycleStateChange") == "DROP"
-        return {"status": DEPRECATED if dropped else ACTIVE}
+        change = read_facet(text, LifecycleStateChange).change
+        return _filled("status", change and (DEPRECATED if change == "DROP" else ACTIVE), 20)
     return {}
 
 
-def _text(column: str, value: Any, longest: int) -> dict[str, str]:
-    return {column: value[:longest]} if isinstance(value, str) and value else {}
+def _filled(column: str, value: str, longest: int) -> dict[str, str]:
+    return {column: value[:longest]} if value else {}
 
 
-def _owner(body: dict[str, Any]) -> str | None:
-    owners = body.get("owners")
-    names = [one.get("name") for one in owners or () if isinstance(one, dict)]
+def _owner(facet: Ownership) -> str:
     # Owners are often written as team:credit-risk.
-    return next((str(name).removeprefix("team:") for name in names if name), None)
+    return next((owner.name.removeprefix("team:") for owner in facet.owners if owner.name), "")

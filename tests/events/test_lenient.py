@@ -1,0 +1,127 @@
+"""Facets of the wrong type: the parts that fit count, and what was left out is noted."""
+
+import json
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from floe.api import create_app
+from floe.catalog.database import Catalog
+from floe.catalog.datasets import find_dataset
+from floe.catalog.processes import find_process
+from floe.catalog.recording.facets import ColumnLineage, Ownership, read_columns
+from floe.catalog.recording.lenient import Note, read_facet
+from floe.events.facets import Assertions, OutputStatistics, Symlinks, list_notes
+from tests.events.factory import FOREVER
+
+LINEAGE = "/api/v1/lineage"
+
+
+def notes_on(facet: type[Any], content: Any) -> tuple[Any, list[Note]]:
+    notes: list[Note] = []
+    return read_facet(json.dumps(content).encode(), facet, notes.append), notes
+
+
+def test_an_owner_that_does_not_fit_is_left_out_and_the_next_one_counts() -> None:
+    facet, notes = notes_on(Ownership, {"owners": [{"name": 5}, "me", {"name": "team:risk"}]})
+    assert [owner.name for owner in facet.owners] == ["team:risk"]
+    assert [note.path for note in notes] == [".owners[0].name", ".owners[1]"]
+
+
+@pytest.mark.parametrize("content", [5, None, "text", [1], {"owners": 5}, {"owners": {"a": 1}}])
+def test_a_facet_that_does_not_fit_at_all_says_nothing(content: Any) -> None:
+    facet, notes = notes_on(Ownership, content)
+    assert facet == Ownership()
+    assert len(notes) == 1
+
+
+def test_a_number_that_does_not_fit_leaves_its_neighbour() -> None:
+    facet, notes = notes_on(OutputStatistics, {"rowCount": "many", "size": 7})
+    assert (facet.rows, facet.size) == (None, 7)
+    assert notes == [Note(".rowCount", "Expected `int`, got `str`")]
+    assert notes_on(OutputStatistics, {"rowCount": -1})[0].rows is None
+
+
+def test_a_verdict_without_a_result_is_no_verdict() -> None:
+    given = [{"assertion": "not_null", "success": "yes"}, {"assertion": "unique", "success": True}]
+    facet, notes = notes_on(Assertions, {"assertions": given})
+    assert [one.assertion for one in facet.assertions] == ["unique"]
+    assert [note.path for note in notes] == [".assertions[0].success"]
+
+
+def test_a_name_that_is_too_long_is_no_name() -> None:
+    long = {"namespace": "n" * 201, "name": "a"}
+    facet, _ = notes_on(Symlinks, {"identifiers": [long, {"namespace": "n", "name": "a"}]})
+    assert [(one.namespace, one.name) for one in facet.identifiers] == [("n", "a")]
+
+
+def test_lineage_of_one_column_that_does_not_fit_leaves_the_others() -> None:
+    good = {"namespace": "n", "name": "t", "field": "a", "transformations": [{"subtype": None}]}
+    fields = {"x": {"inputFields": [{"namespace": ["n"], "name": "t", "field": "a"}, good]}, "y": 5}
+    raw = json.dumps({"fields": fields, "dataset": 7}).encode()
+    assert read_columns(raw) == [("n", "t", "a", "x", "DIRECT")]
+    assert len(notes_on(ColumnLineage, json.loads(raw))[1]) == 3
+
+
+def test_what_is_nested_too_deeply_says_nothing() -> None:
+    notes: list[Note] = []
+    deep = b'{"owners": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+    assert read_facet(deep, Ownership, notes.append) == Ownership()
+    assert notes
+
+
+def bad_owner() -> dict[str, Any]:
+    """The event that once closed the door."""
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": "2026-11-17T06:30:00Z",
+        "run": {"runId": "bad1"},
+        "job": {"namespace": "n", "name": "j", "facets": {"ownership": {"owners": 5}}},
+    }
+
+
+def test_an_event_with_a_facet_that_does_not_fit_is_stored_and_the_note_can_be_seen(
+    catalog: Catalog,
+) -> None:
+    headers = {"Host": "127.0.0.1"}
+    with TestClient(create_app(catalog, login=False, retention=FOREVER), headers=headers) as client:
+        assert client.post(LINEAGE, json=bad_owner()).status_code == 201
+        assert client.post(LINEAGE, json=bad_owner()).status_code == 201
+        (listed,) = client.get("/api/v1/events").json()["items"]
+        shown = client.get(f"/api/v1/event/{listed['event_id']}").json()
+    assert shown["body"] == bad_owner()
+    assert [note["path"] for note in shown["notes"]] == ["$.job.facets.ownership.owners"]
+    with catalog.reading() as session:
+        assert find_process(session, "n/j").team is None
+
+
+def test_a_facet_that_is_no_object_does_not_replace_an_older_one(catalog: Catalog) -> None:
+    def told(day: int, ownership: Any) -> dict[str, Any]:
+        facets = {"ownership": ownership}
+        dataset = {"namespace": "n", "name": "t", "facets": facets}
+        return {"eventTime": f"2026-11-{day:02}T06:30:00Z", "dataset": dataset}
+
+    headers = {"Host": "127.0.0.1"}
+    with TestClient(create_app(catalog, login=False, retention=FOREVER), headers=headers) as client:
+        for day, ownership in ((10, {"owners": [{"name": "risk"}]}), (11, 5), (12, None)):
+            assert client.post(LINEAGE, json=told(day, ownership)).status_code == 201
+    with catalog.reading() as session:
+        assert find_dataset(session, "n/t").owner_team == "risk"
+
+
+def test_notes_name_the_place_of_each_facet() -> None:
+    body = bad_owner()
+    body["outputs"] = [
+        {
+            "namespace": "n",
+            "name": "t",
+            "facets": {"schema": {"fields": "none"}, "documentation": None},
+            "outputFacets": {"outputStatistics": [], "unknown": 5},
+        }
+    ]
+    assert [note.path for note in list_notes(json.dumps(body).encode())] == [
+        "$.job.facets.ownership.owners",
+        "$.outputs[0].facets.schema.fields",
+        "$.outputs[0].outputFacets.outputStatistics",
+    ]
