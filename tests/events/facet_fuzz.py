@@ -91,7 +91,7 @@ def several_fields_at_random(seed: int, size: int) -> Iterator[bytes]:
 def _event(number: int, changes: dict[Spot, str]) -> bytes:
     # The whole set of facets of the places that are changed: they may get in each other's way.
     facets = {place: dict(FACETS[place]) for place in FACETS}
-    values = []
+    values: list[tuple[str, str]] = []
     for spot, value in changes.items():
         mark = _MARK.format(len(values))
         facets[spot.place][spot.facet] = _replaced(

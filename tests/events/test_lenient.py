@@ -12,7 +12,9 @@ from floe.catalog.datasets import find_dataset
 from floe.catalog.processes import find_process
 from floe.catalog.recording.facets import ColumnLineage, Ownership, read_columns
 from floe.catalog.recording.lenient import Note, read_facet
+from floe.catalog.types import read_json
 from floe.events.facets import Assertions, OutputStatistics, Symlinks, list_notes
+from floe.events.ingest import read_claim
 from tests.events.factory import FOREVER
 
 LINEAGE = "/api/v1/lineage"
@@ -125,3 +127,31 @@ def test_notes_name_the_place_of_each_facet() -> None:
         "$.outputs[0].facets.schema.fields",
         "$.outputs[0].outputFacets.outputStatistics",
     ]
+
+
+@pytest.mark.parametrize("floe", [5, {"inputs": 5}, {"inputs": {"a": 5}}, {"holder": []}])
+def test_a_floe_facet_that_does_not_fit_is_not_kept_with_the_run(floe: Any) -> None:
+    body = bad_owner()
+    body["run"]["facets"] = {"floe": floe, "other": {"a": 1}}
+    claim = read_claim(json.dumps(body).encode())
+    assert claim.run is not None
+    assert json.loads(claim.run.facets or "") == {"other": {"a": 1}}
+    body["run"]["facets"]["floe"] = {"inputs": {"a": ["2026-09-01.1"]}, "holder": "me"}
+    claim = read_claim(json.dumps(body).encode())
+    assert claim.run is not None
+    assert json.loads(claim.run.facets or "") == body["run"]["facets"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"cut off \ud83d"', "cut off \ufffd"),
+        (r'"\ud83d\ude00"', "\U0001f600"),
+        (r'"\\ud800"', r"\ud800"),
+        ("[" + "1" * 5000 + ", 7]", ["1" * 5000, 7]),
+    ],
+)
+def test_json_that_python_does_not_take_can_be_read_when_it_is_stored(
+    text: str, value: Any
+) -> None:
+    assert read_json(text) == value

@@ -24,7 +24,7 @@ from floe.catalog.recording import (
     VersionClaim,
 )
 from floe.catalog.recording.facets import JobType
-from floe.catalog.recording.lenient import read_facet
+from floe.catalog.recording.lenient import fits, read_facet
 from floe.catalog.shown import OWN
 from floe.clock import is_business_date
 from floe.events.errors import Reason
@@ -222,8 +222,15 @@ def _run_claim(event: Event, claim: EventClaim, facets: Mapping[str, Raw]) -> Ru
         business_date=claim.business_date
         or (claim.nominal_at.date() if claim.nominal_at else None),
         parent_run_uuid=run_uuid_of(parent) if parent else None,
-        facets=_json_of(facets) if facets else None,
+        facets=_json_of(_kept_of_run(facets)) if facets else None,
     )
+
+
+def _kept_of_run(facets: Mapping[str, Raw]) -> Mapping[str, Raw]:
+    """Leave out a floe facet that does not fit: floe's own decisions rest on what it says."""
+    if "floe" not in facets or fits(facets["floe"], FloeRun):
+        return facets
+    return {name: raw for name, raw in facets.items() if name != "floe"}
 
 
 def _dataset_claims(event: Event) -> Iterator[DatasetClaim]:

@@ -86,10 +86,12 @@ class Parent(Struct, gc=False):
 
 
 class FloeRun(Struct, gc=False):
-    """What floe's own runs and its clients say of a run."""
+    """The floe facet: what floe's own runs and its clients say of a run."""
 
     historical: bool = False
     business_date: str | None = field(name="businessDate", default=None)
+    inputs: dict[str, list[str]] | None = None
+    holder: str | None = None
 
 
 NOT_OURS = FloeRun()

@@ -47,6 +47,15 @@ def read_facet(raw: bytes | str, facet: type[Facet], note: Notes = _forget) -> F
     return fitting
 
 
+def fits(raw: bytes | str, facet: type[Struct]) -> bool:
+    """Tell whether all of a facet fits its type."""
+    try:
+        _decoder(facet).decode(raw)
+    except (DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+    return True
+
+
 @cache
 def _decoder(facet: type[Facet]) -> "msgspec.json.Decoder[Facet]":
     return msgspec.json.Decoder(facet)
