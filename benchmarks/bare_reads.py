@@ -128,15 +128,17 @@ class Driver:
         """Fetch the graph below a dataset level by level, and encode it."""
         seen, frontier = {("DATASET", number): 0}, {"DATASET": [number]}
         edges = []
-        for level in range(1, depth + 1):
+        # A step of depth leads over a process to the next dataset.
+        for level in range(1, 2 * depth + 1):
             found: dict[str, list[int]] = {}
             for kind, ids in frontier.items():
                 for near, far_type, far, role, known_by in self.fetch(EDGES, kind, ids):
                     edges.append((kind, near, far_type, far, role, known_by))
                     if (far_type, far) not in seen:
-                        seen[far_type, far] = level
+                        seen[far_type, far] = (level + 1) // 2
                         found.setdefault(far_type, []).append(far)
             frontier = found
+        more = {(of, row[0]) for of, ids in frontier.items() for row in self.fetch(EDGES, of, ids)}
         nodes = [
             {
                 "type": kind,
@@ -147,6 +149,7 @@ class Driver:
                 "team": row[4],
                 "technology": row[5],
                 "depth": seen[kind, row[0]],
+                "more": (kind, row[0]) in more,
             }
             for kind, sql in NODES.items()
             for row in self.fetch(sql, [one for of, one in seen if of == kind])

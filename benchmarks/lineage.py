@@ -26,7 +26,7 @@ from floe.catalog.lineage import walk_lineage
 from tools.postgresql import PostgresqlServer
 
 SMALL, BIG = 100_000, 1_000_000
-DEPTH = 5
+DEPTH = 3
 # Domains that both catalogs have.
 DOMAINS = 8
 QUESTIONS, ROUNDS = 40, 9
@@ -60,7 +60,8 @@ class Driver:
         """Fetch what a walk fetches; return the number of nodes."""
         edges = EDGES.format(slot=self.slot, among=self.among)
         seen, frontier = {tuple(start)}, {start.type: [start.id]}
-        for _ in range(DEPTH):
+        # A step leads over a process to the next dataset; a last look tells who has more.
+        for _ in range(2 * DEPTH):
             found: dict[str, list[int]] = {}
             for kind, ids in frontier.items():
                 for row in self.fetch(edges, kind, self.encode(ids)):
@@ -68,6 +69,8 @@ class Driver:
                         seen.add(row[1:3])
                         found.setdefault(row[1], []).append(row[2])
             frontier = found
+        for kind, ids in frontier.items():
+            self.fetch(edges, kind, self.encode(ids))
         return sum(len(self._describe(kind, seen)) for kind in NODES)
 
     def _describe(self, kind: str, seen: set[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -31,7 +31,7 @@ from tools.running_api import RunningApi
 
 # A neighbour's burst of work spoils a round, not the median of them.
 ROUNDS, QUESTIONS, WARM_UP = 7, 150, 40
-WALKS = {5: 20, 20: 6}
+WALKS = {3: 20, 10: 6}
 # How many rows a list has: a page of the default size, and a larger one.
 PAGES = (50, 100)
 
