@@ -102,7 +102,7 @@ def test_an_api_without_batches_gets_one_event_at_a_time(api: FakeApi) -> None:
     assert names(api) == ["night.t0", "night.t1", "night.t2"]
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 408, 429, 500, 503])
+@pytest.mark.parametrize("status", [401, 403, 404, 408, 421, 429, 500, 503])
 def test_an_answer_that_is_not_the_reports_fault_keeps_it(api: FakeApi, status: int) -> None:
     api.gate = lambda: (status, {"detail": "not now"})
     assert register_dataset("credit.positions").state is State.SPOOLED

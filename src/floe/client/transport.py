@@ -15,7 +15,7 @@ ONE, MANY = "/api/v1/lineage", "/api/v1/lineage/batch"
 LONGEST_ANSWER = 1024 * 1024
 LONGEST_REASON = 2000
 # Not the message's fault: the caller is unknown, the address is wrong, or the server is busy.
-KEPT = frozenset({401, 403, 404, 405, 407, 408, 425, 429})
+KEPT = frozenset({401, 403, 404, 405, 407, 408, 421, 425, 429})
 
 
 class Verdict(Enum):
