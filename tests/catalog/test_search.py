@@ -1,10 +1,14 @@
 """Search: words are found wherever they stand, hits in the name come first, typing is forgiven."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 from sqlalchemy.orm import Session
 
+from floe.catalog import near_names
 from floe.catalog.database import Catalog
 from floe.catalog.near_names import rank_names, suggest_datasets
 from floe.catalog.schemas import Column, store_schemas
@@ -228,6 +232,43 @@ def test_near_names_are_found_for_short_and_for_very_long_texts(catalog: Catalog
         assert suggest_datasets(session, "spt") == ["fx.spot"]
         assert suggest_datasets(session, "%_\\") == []
         assert suggest_datasets(session, "raw_custmers" + " and more of it" * 200) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("raw_custmers", "bronze.raw_customers"),
+        ("bronze.raw_custmers", "bronze.raw_customers"),
+        ("brnze.raw_customers", "bronze.raw_customers"),
+        ("lake/bronze.raw_customer", "bronze.raw_customers"),
+        ("credit.exposur", "credit.exposure"),
+        ("spt", "fx.spot"),
+    ],
+)
+def test_a_large_catalog_suggests_near_names_by_its_indexes_alone(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, asked: str, wanted: str
+) -> None:
+    monkeypatch.setattr(near_names, "MOST_SCANNED", 0)
+    with catalog.writing() as session:
+        fill(session)
+        add(session, "fx.spot")
+    statements: list[tuple[str, Any]] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        statements.append((statement, parameters))
+
+    event.listen(catalog.engine, "before_cursor_execute", note)
+    with catalog.reading() as session:
+        assert suggest_datasets(session, asked, limit=1) == [wanted]
+    event.remove(catalog.engine, "before_cursor_execute", note)
+    if catalog.store.name == "sqlite":
+        with catalog.engine.connect() as connection:
+            for statement, parameters in statements:
+                if not statement.startswith("SELECT"):
+                    continue
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                for *_, step in plan:
+                    assert "SCAN dataset" not in step or "INDEX" in step, (statement, step)
 
 
 def test_text_without_a_word_finds_nothing_and_no_text_lists_all(catalog: Catalog) -> None:

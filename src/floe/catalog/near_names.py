@@ -1,14 +1,23 @@
-"""Suggest names that look like one that was not found, by the trigrams they share."""
+"""Suggest names that look like one that was not found, by the trigrams they share.
 
-from collections.abc import Iterable, Sequence
+A small catalog is looked through. In a large one only indexes are asked, for a bounded number of
+names: those next to the asked one in the alphabet, and those that hold all its words but one.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
+from floe.catalog.stores import store_of
 from floe.catalog.tables import Dataset
 from floe.catalog.words import split_words
 
+# A catalog with more datasets than this is not looked through.
+MOST_SCANNED = 10_000
+# How many words of the asked name are looked up, and how many names are taken for each question.
+MOST_WORDS, NAMES_AT_ONCE = 6, 100
 # So many pieces of the asked name are looked for in every name of the catalog.
 PIECES = 12
 # A name has to hold this part of them to be looked at closely, and so many are.
@@ -21,7 +30,12 @@ LEAST_LIKENESS = 0.4
 def suggest_datasets(session: Session, text: str, limit: int = 3) -> list[str]:
     """Return the names of datasets that look most like a text, the nearest first."""
     pieces = _pieces(text)
-    return rank_names(text, _candidates(session, pieces), limit) if pieces else []
+    if not pieces:
+        return []
+    newest = session.scalar(select(func.max(Dataset.dataset_id))) or 0
+    if newest <= MOST_SCANNED:
+        return rank_names(text, _candidates(session, pieces), limit)
+    return rank_names(text, {*_neighbours(session, text), *_sharing(session, text)}, limit)
 
 
 def rank_names(text: str, names: Iterable[str], limit: int = 3) -> list[str]:
@@ -30,6 +44,36 @@ def rank_names(text: str, names: Iterable[str], limit: int = 3) -> list[str]:
     scored = [(-_likeness(asked, name), len(name), name) for name in set(names)]
     near = sorted(one for one in scored if -one[0] >= LEAST_LIKENESS)
     return [name for *_, name in near[:limit]]
+
+
+def _neighbours(session: Session, text: str) -> Iterator[str]:
+    """Return the names before and after a text in the alphabet: they begin like it."""
+    for asked in dict.fromkeys((text, text.partition("/")[2] or text)):
+        after = select(Dataset.name).where(Dataset.name >= asked).order_by(Dataset.name)
+        before = select(Dataset.name).where(Dataset.name < asked).order_by(Dataset.name.desc())
+        for query in (after, before):
+            yield from session.scalars(query.limit(NAMES_AT_ONCE))
+
+
+def _sharing(session: Session, text: str) -> Iterator[str]:
+    """Return names that hold all words of a text but one, and that one at least by its start."""
+    words = split_words(text)[:MOST_WORDS]
+    for place, word in enumerate(words):
+        others = [*words[:place], *words[place + 1 :]]
+        starts = dict.fromkeys(word[:length] for length in (len(word) - 1, len(word) // 2, 2))
+        for start in (*filter(None, starts), None):
+            asked = others if start is None else [*others, start]
+            names = _matching(session, asked) if asked else ()
+            yield from names
+            if names:
+                break
+
+
+def _matching(session: Session, words: Sequence[str]) -> Sequence[str]:
+    matches = store_of(session).matches(words)
+    numbers = select(matches.c.dataset_id).limit(NAMES_AT_ONCE).subquery()
+    query = select(Dataset.name).join(numbers, numbers.c.dataset_id == Dataset.dataset_id)
+    return session.scalars(query).all()
 
 
 def _candidates(session: Session, pieces: Sequence[str]) -> Sequence[str]:
