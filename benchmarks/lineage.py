@@ -21,8 +21,10 @@ from sqlalchemy.orm import Session
 from benchmarks.catalogs import fill_postgresql, graph_rows, make_domain, sqlite_catalog
 from benchmarks.result import Result
 from floe.catalog.database import open_catalog
+from floe.catalog.drift import page_drift
 from floe.catalog.edges import DATASET, Node
 from floe.catalog.lineage import walk_lineage
+from floe.catalog.near_names import suggest_datasets
 from tools.postgresql import PostgresqlServer
 
 SMALL, BIG = 100_000, 1_000_000
@@ -129,6 +131,7 @@ def _measure(store: str, urls: tuple[str, str], drivers: tuple[Driver, Driver]) 
     small, big = (open_catalog(url) for url in urls)
     with small.reading() as few, big.reading() as many:
         measured = [_compare(name, (few, many), drivers) for name in _questions()]
+        growths = {what: _growth(ask, few, many) for what, ask in GROWING.items()}
     small.close()
     big.close()
     sizes = sorted(one.nodes for one in measured)
@@ -146,6 +149,8 @@ def _measure(store: str, urls: tuple[str, str], drivers: tuple[Driver, Driver]) 
         statistics.median(one.big / one.small for one in measured),
         1.3,
     )
+    for what, growth in growths.items():
+        yield Result(f"{what} at {BIG:,} against {SMALL:,} edges, {store}", growth, 2.0)
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,21 @@ def _compare(
     rounds = [[_seconds(ask) for ask in asks] for _ in range(ROUNDS)]
     bare, big, small = (statistics.median(column) for column in zip(*rounds, strict=True))
     return Compared(counts.pop(), bare, big, small)
+
+
+GROWING: dict[str, Callable[[Session], int]] = {
+    "a page of drift": lambda session: len(page_drift(session, 100)[0]),
+    "near names of an unknown one": lambda session: len(
+        suggest_datasets(session, "dom001.l02.t0040x")
+    ),
+}
+
+
+def _growth(ask: Callable[[Session], int], few: Session, many: Session) -> float:
+    """How many times longer a question takes in the big catalog."""
+    rounds = [(_seconds(lambda: ask(few)), _seconds(lambda: ask(many))) for _ in range(ROUNDS)]
+    small, big = (float(statistics.median(column)) for column in zip(*rounds, strict=True))
+    return big / small
 
 
 def _seconds(ask: Callable[[], int]) -> float:

@@ -4,11 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import permutations
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from floe.catalog import drift
 from floe.catalog.database import Catalog
-from floe.catalog.drift import UNDECLARED, UNOBSERVED, list_drift
+from floe.catalog.drift import UNDECLARED, UNOBSERVED, list_drift, page_drift
 from floe.catalog.edges import (
     DECLARED,
     OBSERVED,
@@ -187,3 +189,27 @@ def test_an_undeclared_input_of_a_declared_process_is_drift(catalog: Catalog) ->
         assert [(one.kind, one.dataset) for one in list_drift(session)] == [
             (UNDECLARED, "lake/market.fx_rates")
         ]
+
+
+def test_a_page_of_drift_looks_at_a_bounded_number_of_edges(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drift, "EDGES_AT_ONCE", 4)
+    with catalog.writing() as session:
+        out, job = dataset(session, "credit.exposure"), process(session, "floe/risk/exposure")
+        declare_edges(session, [produces(job, out)], NOON)
+        observe_edges(session, [produces(job, out)], NOON)
+        read = [dataset(session, f"in_{number}") for number in range(9)]
+        observe_edges(session, [consumes(one, job) for one in read], NOON)
+    with catalog.reading() as session:
+        after: int | None = 0
+        pages = []
+        while after is not None:
+            page, after = page_drift(session, 3, after=after)
+            pages.append([one.edge_id for one in page])
+        assert all(len(page) <= 3 for page in pages)
+        assert [number for page in pages for number in page] == [
+            one.edge_id for one in list_drift(session)
+        ]
+        assert page_drift(session, 3, process_id=job)[1] is not None
+        assert len(page_drift(session, 3, dataset_id=read[0])[0]) == 1

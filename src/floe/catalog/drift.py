@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from floe.catalog.edges import CONSUMES, DATASET, DECLARED, OBSERVED, PROCESS, PRODUCES
@@ -12,6 +12,8 @@ from floe.catalog.runs import SUCCESS
 from floe.catalog.tables import Dataset, LineageEdge, Process, ProcessRun
 
 UNOBSERVED, UNDECLARED = "UNOBSERVED", "UNDECLARED"
+# How many edges one page looks at.
+EDGES_AT_ONCE = 10_000
 _KINDS = {DECLARED: UNOBSERVED, OBSERVED: UNDECLARED}
 
 
@@ -45,11 +47,51 @@ def list_drift(
     """
     query = _open_edges().where(LineageEdge.edge_id > after).limit(limit)
     if process_id is not None:
-        query = query.where(Process.process_id == process_id)
+        query = query.where(_touches(PROCESS, process_id))
     if dataset_id is not None:
-        query = query.where(Dataset.dataset_id == dataset_id)
+        query = query.where(_touches(DATASET, dataset_id))
+    return _fetch(session, query)
+
+
+def page_drift(
+    session: Session,
+    limit: int,
+    *,
+    process_id: int | None = None,
+    dataset_id: int | None = None,
+    after: int = 0,
+) -> tuple[list[Drift], int | None]:
+    """Return a page of drift, and the edge number that the next page starts after, if any.
+
+    A page looks at no more than EDGES_AT_ONCE edges, however many there are: it can be empty and
+    still have a next page.
+    """
+    if process_id is not None or dataset_id is not None:
+        drift = list_drift(
+            session, process_id=process_id, dataset_id=dataset_id, after=after, limit=limit + 1
+        )
+        return drift[:limit], drift[limit - 1].edge_id if len(drift) > limit else None
+    until = after + EDGES_AT_ONCE
+    query = _open_edges().where(LineageEdge.edge_id > after, LineageEdge.edge_id <= until)
+    drift = _fetch(session, query.limit(limit + 1))
+    if len(drift) > limit:
+        return drift[:limit], drift[limit - 1].edge_id
+    last = session.scalar(select(func.max(LineageEdge.edge_id))) or 0
+    return drift, until if until < last else None
+
+
+def _fetch(session: Session, query: Select[*tuple[Any, ...]]) -> list[Drift]:
     rows: Any = session.execute(query.where(or_(_is_unobserved(), _is_undeclared())))
     return [Drift(_KINDS[known_by], *rest) for known_by, *rest in rows]
+
+
+def _touches(kind: str, number: int) -> ColumnElement[bool]:
+    """Select the edges of a process or a dataset, which the indexes of both ends find."""
+    edge = LineageEdge
+    return or_(
+        and_(edge.source_type == kind, edge.source_id == number),
+        and_(edge.target_type == kind, edge.target_id == number),
+    )
 
 
 def _open_edges() -> Select[*tuple[Any, ...]]:

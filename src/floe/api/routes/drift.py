@@ -10,7 +10,7 @@ from starlette.responses import Response
 from floe.api.access import GuardedRoute
 from floe.api.answers import reply
 from floe.api.bodies import read_json
-from floe.api.cursors import cut_page, read_number
+from floe.api.cursors import cut_page, read_number, write_cursor
 from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Number, OptionalNumber
 from floe.api.documents import gives
 from floe.api.routes.registrations import says_nothing
@@ -23,7 +23,7 @@ from floe.api.schemas.governance import (
 )
 from floe.api.schemas.lineage import DriftPage
 from floe.api.services import caller_of, services_of
-from floe.catalog.drift import list_drift as page_drift
+from floe.catalog.drift import page_drift
 from floe.catalog.drift_claims import ACCEPTED, DISMISSED, accept_claim, dismiss_claim
 from floe.catalog.drift_claims import list_drift_claims as page_claims
 from floe.catalog.splitting import split_dataset as split
@@ -49,16 +49,20 @@ def list_drift(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """In the order of edge numbers."""
+    """In the order of edge numbers.
+
+    A page looks at a bounded number of edges: it can have fewer items than asked for, or none,
+    and still have a `next`. The list ends where `next` is null.
+    """
     with services_of(request).sessions.reading() as session:
-        found = page_drift(
+        drift, after = page_drift(
             session,
+            limit,
             process_id=process_id,
             dataset_id=dataset_id,
             after=read_number(cursor) or 0,
-            limit=limit + 1,
         )
-    return reply(DriftPage(*cut_page(found, limit, lambda one: one.edge_id)))
+    return reply(DriftPage(drift, None if after is None else write_cursor(after)))
 
 
 @router.get(
