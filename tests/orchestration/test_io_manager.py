@@ -347,7 +347,7 @@ def test_an_asset_that_reads_a_bad_delivery_says_why(
 def test_a_business_date_that_is_none_is_said(shop: Workshop, instance: DagsterInstance) -> None:
     result = make(shop, instance, "risk.limits", tags={BUSINESS_DATE_TAG: "tomorrow"})
     assert (
-        "The run's tag floe/business_date is 'tomorrow', which is no date"
+        "The run's tag floe/business_date is 'tomorrow', which is not a business date"
         in (why(result)["risk__limits"])
     )
 
