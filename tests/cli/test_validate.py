@@ -69,3 +69,57 @@ def test_right_project_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_demo_project_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     validate(Path(__file__).parents[2] / "demo" / "credit_risk")
     assert capsys.readouterr().out.startswith("credit-risk is valid: ")
+
+
+SQL = """
+name: night
+datasets:
+  raw.trades: {schema: [{name: id, type: bigint}, {name: amount, type: double}]}
+  raw.parties: {schema: [{name: id, type: bigint}]}
+  raw.other: {}
+  risk.totals: {}
+processes:
+  totals:
+    inputs: {trades: raw.trades, parties: raw.parties, other: raw.other}
+    outputs: {t: risk.totals}
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "key"),
+    [
+        ("sql: sql/totals.sql", "processes.totals.sql: sql/totals.sql gives"),
+        ("sql: select id, amount as ID from trades", "processes.totals.sql: the query gives"),
+        (
+            "steps: [{name: a, sql: select 1 as x}, {name: t, sql: sql/totals.sql}]",
+            "processes.totals.steps[1].sql: sql/totals.sql gives",
+        ),
+    ],
+)
+def test_a_query_with_two_columns_of_one_name_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], work: str, key: str
+) -> None:
+    (tmp_path / "sql").mkdir()
+    query = "select * from trades join parties on trades.id = parties.id"
+    (tmp_path / "sql" / "totals.sql").write_text(query)
+    with pytest.raises(typer.Exit):
+        validate(write(tmp_path, f"{SQL}    {work}\n"))
+    said, count = capsys.readouterr().out.splitlines()
+    assert said == (
+        f"floe.yaml:12: {key} several columns named 'id'. Name each column of the result once."
+    )
+    assert count == "1 finding."
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "sql: select trades.id, amount from trades join parties on trades.id = parties.id",
+        # What an input without a schema has is not known.
+        "sql: select * from trades join other on trades.id = other.id",
+        "sql: select count(*), sum(amount) from trades",
+        "sql: this is not sql",
+    ],
+)
+def test_a_query_that_may_be_right_is_no_finding(tmp_path: Path, work: str) -> None:
+    validate(write(tmp_path, f"{SQL}    {work}\n"))

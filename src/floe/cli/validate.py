@@ -18,17 +18,26 @@ def validate(project: ProjectOption = None, as_json: JsonOption = False) -> None
     from floe.settings import find_project
     from floe.spec import validate_project
 
-    validation = validate_project(find_project(project))
-    ok = not validation.findings
+    paths = find_project(project)
+    validation = validate_project(paths)
+    found = validation.findings
+    if validation.spec.processes:
+        from floe.execution.declared_sql import check_declared_sql
+        from floe.spec.findings import sort_findings
+
+        found = sort_findings(
+            [*found, *check_declared_sql(paths.root, validation.document, validation.spec)]
+        )
+    ok = not found
     if as_json:
-        findings = [finding.as_json() for finding in validation.findings]
+        findings = [finding.as_json() for finding in found]
         print_json({"ok": ok, "findings": findings})
     elif ok:
         console.print(_summary(validation), markup=False, soft_wrap=True)
     else:
-        for finding in validation.findings:
+        for finding in found:
             console.print(str(finding), markup=False, soft_wrap=True)
-        console.print(f"{_count(len(validation.findings), 'finding')}.", markup=False)
+        console.print(f"{_count(len(found), 'finding')}.", markup=False)
     if not ok:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ cannot be known is said to be unknown, with the reason.
 from floe.execution.column_lineage.facets import to_facet
 from floe.execution.column_lineage.model import ColumnLineage, OutputLineage, Source, Use
 from floe.execution.column_lineage.plans import INPUT_PREFIX, trace_plan
-from floe.execution.column_lineage.tracing import SqlStep, trace, with_declared
+from floe.execution.column_lineage.tracing import SqlStep, repeated_columns, trace, with_declared
 
 __all__ = [
     "INPUT_PREFIX",
@@ -17,6 +17,7 @@ __all__ = [
     "Source",
     "SqlStep",
     "Use",
+    "repeated_columns",
     "to_facet",
     "trace",
     "trace_plan",

@@ -1,5 +1,6 @@
 """From the SQL of a process to the lineage of what it writes. Pure, and cached."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -60,6 +61,16 @@ def trace(
     }
 
 
+def repeated_columns(steps: Sequence[SqlStep], inputs: Schemas) -> dict[str, list[str]]:
+    """Return, by step, the names that several of its columns have; the case does not count."""
+    repeated = {}
+    for name, relation in _relations(tuple(steps), _names(inputs)).items():
+        counts = Counter(one.name.lower() for one in relation.columns if not one.unnamed)
+        if names := [column for column, count in counts.items() if count > 1]:
+            repeated[name] = names
+    return repeated
+
+
 def _names(schemas: Schemas) -> Names:
     return tuple((alias, tuple(one.name for one in columns)) for alias, columns in schemas.items())
 
@@ -68,18 +79,24 @@ def _names(schemas: Schemas) -> Names:
 def _trace(
     steps: tuple[SqlStep, ...], inputs: Names, outputs: Names
 ) -> Mapping[str, OutputLineage]:
-    tables = {alias.lower(): _input(alias, columns) for alias, columns in inputs}
-    environment = Environment(tables, evaluate)
-    made: dict[str, Relation] = {}
-    for step in steps:
-        made[step.name.lower()] = relation = _read_step(step, environment)
-        environment = environment.having(step.name, relation)
+    made = _relations(steps, inputs)
     last = next(reversed(made.values()), None) if len(outputs) == 1 else None
     missing = Relation(unknown="no step makes it")
     return {
         alias: _output(made.get(alias.lower()) or last or missing, columns)
         for alias, columns in outputs
     }
+
+
+def _relations(steps: tuple[SqlStep, ...], inputs: Names) -> dict[str, Relation]:
+    """Read the steps one after the other; each sees the inputs and the steps before it."""
+    tables = {alias.lower(): _input(alias, columns) for alias, columns in inputs}
+    environment = Environment(tables, evaluate)
+    made: dict[str, Relation] = {}
+    for step in steps:
+        made[step.name.lower()] = relation = _read_step(step, environment)
+        environment = environment.having(step.name, relation)
+    return made
 
 
 def _input(alias: str, columns: Sequence[str]) -> Relation:
