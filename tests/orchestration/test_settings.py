@@ -6,7 +6,8 @@ import pytest
 from dagster import AssetsDefinition, BackfillPolicy
 
 from floe.orchestration.settings import specificity
-from floe.spec import SpecError
+from floe.settings import ProjectPaths
+from floe.spec import SpecError, validate_project
 from tests.orchestration.projects import load_definitions, load_parts, make_project, spec_of
 
 ASSETS = """
@@ -225,3 +226,17 @@ def test_a_pattern_with_the_name_of_a_dataset_must_give_the_same_partitions(
     assert finding.startswith(
         "floe.yaml:14: orchestration.assets.risk.exposure.partitions: 'risk.exposure' gives"
     )
+
+
+def test_validate_and_load_refuse_a_backfill_of_assets_without_partitions(tmp_path: Path) -> None:
+    more = """  jobs: {night: {type: batch, selection: [risk.report]}}
+  backfills:
+    week: {job: night, partition_range: {start: 2026-09-01, end: 2026-09-02}}
+"""
+    make_project(tmp_path, DATED + more)
+    found = [str(one) for one in validate_project(ProjectPaths(tmp_path), {}).findings]
+    assert found == [
+        "floe.yaml:16: orchestration.backfills.week.job: the assets of 'night' have no "
+        "partitions. Give them some under orchestration.assets, or name another job."
+    ]
+    assert refusal(tmp_path) == found

@@ -1,5 +1,6 @@
 """Rules for partitions and backfills: windows exist, keys are distinct, ranges lie inside."""
 
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import islice, pairwise
@@ -15,8 +16,11 @@ from floe.spec.orchestration import (
 )
 from floe.spec.rules.calendars import unknown_calendar
 from floe.spec.rules.draft import Draft
+from floe.spec.rules.orchestration import assets_are_discovered
 from floe.spec.windows import is_tick, parse_bound, parse_key, ticks
 
+_PLAIN = re.compile(r"[A-Za-z0-9_.*?/-]+")
+"""A selector that is a name or a pattern."""
 _TICKS_COMPARED = 60
 """Enough to see two months of days, and every hour of two days."""
 
@@ -98,6 +102,12 @@ def _check_backfill(draft: Draft, path: KeyPath, backfill: Backfill) -> Iterator
         at = (*path, "partitions")
         yield draft.unknown(at, "partitions", backfill.partitions, known, otherwise)
         return
+    if _has_no_partitions(draft, backfill.job):
+        message = f"the assets of '{backfill.job}' have no partitions"
+        hint = "Give them some under orchestration.assets, or name another job."
+        job = ("orchestration", "jobs", backfill.job)
+        yield Problem((*path, "job"), message, hint, also=(job, (*job, "selection")))
+        return
     name = backfill.partitions or partitions_of_job(draft, backfill.job)
     partitions = draft.spec.orchestration.partitions.get(name or "")
     at = (*path, "partition_range")
@@ -117,6 +127,21 @@ def partitions_of_job(draft: Draft, job_name: str) -> str | None:
     if not found:
         found = set(orchestration.partitions)
     return found.pop() if len(found) == 1 else None
+
+
+def _has_no_partitions(draft: Draft, job_name: str) -> bool:
+    """Tell whether a job surely makes no asset with partitions.
+
+    Only plain names and patterns tell that, and only where loading discovers no further assets.
+    """
+    job = draft.spec.orchestration.jobs.get(job_name)
+    if not isinstance(job, BatchJob) or assets_are_discovered(draft):
+        return False
+    plain = all(_PLAIN.fullmatch(selector) for selector in job.selection)
+    written = draft.length(("orchestration", "jobs", job_name, "selection"))
+    whole = written == len(job.selection)
+    found = (name for selector in job.selection for name in _partitions_of(draft, selector))
+    return plain and whole and next(found, None) is None
 
 
 def _partitions_of(draft: Draft, selector: str) -> Iterator[str]:
