@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
+from floe.cli.compile import compile as compile_project
+from floe.cli.run import run
 from floe.cli.validate import validate
+from floe.spec import SpecError
 
 
 @pytest.fixture(autouse=True)
@@ -88,11 +92,11 @@ processes:
 @pytest.mark.parametrize(
     ("work", "key"),
     [
-        ("sql: sql/totals.sql", "processes.totals.sql: sql/totals.sql gives"),
-        ("sql: select id, amount as ID from trades", "processes.totals.sql: the query gives"),
+        ("sql: sql/totals.sql", "processes.totals.sql: sql/totals.sql line 1:"),
+        ("sql: select id, amount as ID from trades", "processes.totals.sql: the query line 1:"),
         (
             "steps: [{name: a, sql: select 1 as x}, {name: t, sql: sql/totals.sql}]",
-            "processes.totals.steps[1].sql: sql/totals.sql gives",
+            "processes.totals.steps[1].sql: sql/totals.sql line 1:",
         ),
     ],
 )
@@ -106,7 +110,8 @@ def test_a_query_with_two_columns_of_one_name_is_a_finding(
         validate(write(tmp_path, f"{SQL}    {work}\n"))
     said, count = capsys.readouterr().out.splitlines()
     assert said == (
-        f"floe.yaml:12: {key} several columns named 'id'. Name each column of the result once."
+        f"floe.yaml:12: {key} the result has several columns named 'id'. "
+        "Name each column of the result once."
     )
     assert count == "1 finding."
 
@@ -123,3 +128,81 @@ def test_a_query_with_two_columns_of_one_name_is_a_finding(
 )
 def test_a_query_that_may_be_right_is_no_finding(tmp_path: Path, work: str) -> None:
     validate(write(tmp_path, f"{SQL}    {work}\n"))
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "select id,\n  amuont\nfrom trades",
+            "sql/totals.sql line 2: no column 'amuont' in raw.trades. Did you mean 'amount'?",
+        ),
+        (
+            "select zz from trades join parties using (id)",
+            "sql/totals.sql line 1: no column 'zz' in raw.trades or raw.parties. "
+            "Choose one of: amount, id.",
+        ),
+    ],
+)
+def test_a_column_that_no_input_has_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], query: str, message: str
+) -> None:
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "totals.sql").write_text(query)
+    with pytest.raises(typer.Exit):
+        validate(write(tmp_path, f"{SQL}    sql: sql/totals.sql\n"))
+    line, _ = capsys.readouterr().out.splitlines()
+    assert line == f"floe.yaml:12: processes.totals.sql: {message}"
+
+
+def test_compile_refuses_a_column_that_no_input_has(tmp_path: Path) -> None:
+    project = write(tmp_path, f"{SQL}    sql: select amuont from trades\n")
+    with pytest.raises(SpecError, match=r"no column .amuont. in raw\.trades\. Did you mean"):
+        compile_project(project)
+    assert not (tmp_path / ".floe").exists()
+
+
+@pytest.mark.parametrize("call", [{"process": "totals"}, {"every": True}])
+def test_a_run_refuses_a_column_that_no_input_has(tmp_path: Path, call: dict[str, Any]) -> None:
+    project = write(tmp_path, f"{SQL}    sql: select amuont from trades\n")
+    with pytest.raises(SpecError, match=r"no column .amuont. in raw\.trades"):
+        run(**call, project=project)
+
+
+CHAIN = """
+name: night
+datasets:
+  raw.trades: {schema: [{name: id, type: bigint}, {name: amount, type: double}]}
+  mid.trades: {schema: [{name: id, type: bigint}]}
+  risk.totals: {}
+processes:
+  middle:
+    inputs: {trades: raw.trades}
+    outputs: {t: mid.trades}
+    WORK
+  totals:
+    inputs: {trades: mid.trades}
+    outputs: {t: risk.totals}
+    sql: select id, COLUMN from trades
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "column"),
+    [
+        # A writer may add columns to those that are declared.
+        ("sql: select *, 1 as extra from trades", "extra"),
+        ("sql: select * from trades", "amount"),
+        # Nobody knows which columns a function adds.
+        ("function: work:middle", "nope"),
+    ],
+)
+def test_columns_that_a_writer_adds_are_no_findings(tmp_path: Path, work: str, column: str) -> None:
+    (tmp_path / "work.py").write_text("def middle(trades): return trades")
+    validate(write(tmp_path, CHAIN.replace("WORK", work).replace("COLUMN", column)))
+
+
+def test_a_column_that_a_known_writer_does_not_add_is_a_finding(tmp_path: Path) -> None:
+    text = CHAIN.replace("WORK", "sql: select id from trades").replace("COLUMN", "amount")
+    with pytest.raises(typer.Exit):
+        validate(write(tmp_path, text))

@@ -24,7 +24,9 @@ def compile(project: ProjectOption = None, check: CheckOption = False) -> None: 
     if check:
         _check(paths)
         return
-    compiled = compile_project(paths)
+    from floe.execution.declared_sql import validate_with_sql
+
+    compiled = compile_project(paths, validate=validate_with_sql)
     shown = paths.compiled.relative_to(paths.root)
     write_compiled(paths, compiled)
     sources = len(compiled.sources)

@@ -12,10 +12,11 @@ from floe.settings import find_project
 def register(project: ProjectOption = None, as_json: JsonOption = False) -> None:
     """Make the catalog agree with floe.yaml, and say what that changed."""
     from floe.catalog import register_project
-    from floe.spec import load_platform, load_project
+    from floe.execution.declared_sql import load_with_sql
+    from floe.spec import load_platform
 
     paths = find_project(project)
-    loaded = load_project(paths, os.environ)
+    loaded = load_with_sql(paths, os.environ)
     lake = load_platform(paths, os.environ).lake.name
     with open_project_catalog(project) as catalog, catalog.writing() as session:
         report = register_project(session, loaded.spec, lake=lake, actor=getuser())

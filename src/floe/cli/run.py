@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -56,6 +57,7 @@ def run(  # noqa: PLR0917 - typer reads its options from here
 ) -> None:
     """Run a process for a business date: read, compute, write, check and publish versions."""
     from floe.execution.batch import PARALLEL, BatchWish
+    from floe.execution.declared_sql import load_with_sql
     from floe.execution.planning import Wish
     from floe.execution.sparks import Sparks
     from floe.execution.workspace import load_site, open_workspace
@@ -67,7 +69,7 @@ def run(  # noqa: PLR0917 - typer reads its options from here
         _check_options({"--parallel": parallel}, every, "--all")
         _check_options({"--dry-run": dry_run}, resume is None, "a process or --all, not --resume")
         _check_run_id(run_id)
-        site = load_site(find_project(project))
+        site = load_site(find_project(project), load=partial(load_with_sql, process=process))
         when = _date(day, partition)
         with open_workspace(site) as workspace:
             resume, as_run = (_whole_id(workspace, one) for one in (resume, as_run))

@@ -20,14 +20,11 @@ def validate(project: ProjectOption = None, as_json: JsonOption = False) -> None
 
     paths = find_project(project)
     validation = validate_project(paths)
-    found = validation.findings
     if validation.spec.processes:
-        from floe.execution.declared_sql import check_declared_sql
-        from floe.spec.findings import sort_findings
+        from floe.execution.declared_sql import with_sql_findings
 
-        found = sort_findings(
-            [*found, *check_declared_sql(paths.root, validation.document, validation.spec)]
-        )
+        validation = with_sql_findings(paths, validation)
+    found = validation.findings
     ok = not found
     if as_json:
         findings = [finding.as_json() for finding in found]

@@ -1,52 +1,177 @@
 """Check the SQL of processes on the schemas that their inputs declare, before anything runs."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from floe.execution.column_lineage import SqlStep, repeated_columns
-from floe.spec import ProcessSpec, ProjectSpec
+from floe.execution.column_lineage import SqlStep, check_columns, find_repeated
+from floe.settings import ProjectPaths
+from floe.spec import (
+    Column,
+    LoadedProject,
+    ProcessSpec,
+    ProjectSpec,
+    Validation,
+    load_project,
+    validate_project,
+)
 from floe.spec.document import Located, locate
-from floe.spec.findings import Finding, KeyPath, Problem
+from floe.spec.findings import Finding, KeyPath, Problem, SpecError, sort_findings
+from floe.spec.nearby import suggest
 from floe.spec.sql_files import names_file, read_sql
 
+EXACT_FORMATS = ("csv", "fixed_width", "jdbc")
+"""Formats that are read with the declared columns and no others."""
 
-def check_declared_sql(root: Path, document: Located, spec: ProjectSpec) -> Iterator[Finding]:
-    """Find queries whose result has two columns of one name: no format can write them."""
-    for name, process in spec.processes.items():
-        if process.runs_on == "spark_sql":
-            for problem in _check(root, ("processes", name), spec, process):
+
+def validate_with_sql(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Validation:
+    """Validate a project and the SQL of its processes."""
+    return with_sql_findings(paths, validate_project(paths, environ))
+
+
+def with_sql_findings(paths: ProjectPaths, validation: Validation) -> Validation:
+    """Add what is wrong with the SQL of the processes."""
+    found = check_declared_sql(paths.root, validation.document, validation.spec)
+    return replace(validation, findings=sort_findings([*validation.findings, *found]))
+
+
+def load_with_sql(
+    paths: ProjectPaths, environ: Mapping[str, str], process: str | None = None
+) -> LoadedProject:
+    """Load a project; refuse wrong SQL in one process, or in any when none is named."""
+    loaded = load_project(paths, environ)
+    only = None if process is None else [process]
+    found = list(check_declared_sql(paths.root, loaded.document, loaded.spec, only))
+    if found:
+        raise SpecError(found)
+    return loaded
+
+
+def check_declared_sql(
+    root: Path, document: Located, spec: ProjectSpec, only: Collection[str] | None = None
+) -> Iterator[Finding]:
+    """Find columns that do not exist, and results with two columns of one name."""
+    project = _Project(root, spec)
+    for name in spec.processes if only is None else only:
+        if name in spec.processes:
+            for problem in _check(project, name):
                 yield locate(document, problem)
 
 
-def _check(root: Path, path: KeyPath, spec: ProjectSpec, process: ProcessSpec) -> Iterator[Problem]:
-    queries = _queries(root, path, process)
-    inputs = {
-        alias: spec.datasets[one.dataset].columns
-        for alias, one in process.inputs.items()
-        if one.dataset in spec.datasets
-    }
-    steps = [SqlStep(name, sql) for name, (_, _, sql) in queries.items()]
-    for name, columns in repeated_columns(steps, inputs).items():
-        at, written, _ = next(one for key, one in queries.items() if key.lower() == name)
-        where = written if names_file(written) else "the query"
-        message = f"{where} gives several columns named '{columns[0]}'"
-        yield Problem(at, message, "Name each column of the result once.")
+class _Query(NamedTuple):
+    """The SQL of a step and where it was written."""
+
+    path: KeyPath
+    written: str
+    sql: str | None
+
+    def problem(self, line: int, message: str, hint: str) -> Problem:
+        where = "the query" if not names_file(self.written) else self.written
+        return Problem(self.path, f"{where} line {line}: {message}", hint)
 
 
-def _queries(
-    root: Path, path: KeyPath, process: ProcessSpec
-) -> dict[str, tuple[KeyPath, str, str | None]]:
-    """Return the key, the text as written and the SQL of each step; missing files are left out."""
-    written: dict[str, tuple[KeyPath, str | None]] = {
-        step.name: ((*path, "steps", index, "sql"), step.sql)
-        for index, step in enumerate(process.steps)
-    }
-    if process.sql is not None:
-        written = {"sql": ((*path, "sql"), process.sql)}
-    return {name: (at, sql or "", _read(root, sql)) for name, (at, sql) in written.items()}
+class _Project:
+    """The queries of a project, and the columns that its datasets have for certain."""
+
+    def __init__(self, root: Path, spec: ProjectSpec) -> None:
+        self.root, self.spec = root, spec
+        self._columns: dict[str, tuple[Column, ...]] = {}
+
+    def queries(self, name: str) -> dict[str, _Query]:
+        """Return the queries of a process by step; a step that cannot be read has no SQL."""
+        process = self.spec.processes[name]
+        path: KeyPath = ("processes", name)
+        if process.sql is not None:
+            (alias, *_) = process.outputs or ("sql",)
+            return {alias: self._query((*path, "sql"), process.sql)}
+        return {
+            step.name: self._query((*path, "steps", index, "sql"), step.sql)
+            for index, step in enumerate(process.steps)
+        }
+
+    def _query(self, path: KeyPath, written: str | None) -> _Query:
+        if written is None or (names_file(written) and not (self.root / written).is_file()):
+            return _Query(path, written or "", None)
+        return _Query(path, written, read_sql(self.root, written))
+
+    def declared(self, process: ProcessSpec) -> dict[str, Sequence[Column]]:
+        """Return the declared columns of each input."""
+        datasets = self.spec.datasets
+        return {
+            alias: datasets[one.dataset].columns if one.dataset in datasets else ()
+            for alias, one in process.inputs.items()
+        }
+
+    def certain(self, process: ProcessSpec) -> dict[str, Sequence[Column]]:
+        """Return all columns of each input; none where there may be more than are declared."""
+        return {alias: self._all_columns(one.dataset) for alias, one in process.inputs.items()}
+
+    @cached_property
+    def _writers(self) -> dict[str, list[tuple[str, str]]]:
+        writers: dict[str, list[tuple[str, str]]] = {}
+        for name, process in self.spec.processes.items():
+            for alias, output in process.outputs.items():
+                writers.setdefault(output.dataset, []).append((name, alias))
+        return writers
+
+    def _all_columns(self, dataset: str) -> tuple[Column, ...]:
+        if dataset not in self._columns:
+            self._columns[dataset] = ()  # a process that reads what it writes: not certain
+            self._columns[dataset] = self._find_columns(dataset)
+        return self._columns[dataset]
+
+    def _find_columns(self, dataset: str) -> tuple[Column, ...]:
+        """A table also gets the columns that its writers add to the declared ones."""
+        spec = self.spec.datasets.get(dataset)
+        if spec is None or not spec.columns or spec.format in EXACT_FORMATS:
+            return () if spec is None else spec.columns
+        columns = {column.name.lower(): column for column in spec.columns}
+        for process, alias in self._writers.get(dataset, ()):
+            written = self._written(process, alias)
+            if written is None:
+                return ()
+            for name in written:
+                columns.setdefault(name.lower(), Column(name=name, type="string"))
+        return tuple(columns.values())
+
+    def _written(self, name: str, alias: str) -> tuple[str, ...] | None:
+        process = self.spec.processes[name]
+        if process.runs_on != "spark_sql":
+            return None
+        queries = self.queries(name)
+        checked = check_columns(_steps(queries), self.certain(process))
+        last = next(reversed(checked.values()), None) if len(process.outputs) == 1 else None
+        step = checked.get(alias.lower()) or last
+        return None if step is None else step.columns
 
 
-def _read(root: Path, sql: str | None) -> str | None:
-    if sql is None or (names_file(sql) and not (root / sql).is_file()):
-        return None
-    return read_sql(root, sql)
+def _check(project: _Project, name: str) -> Iterator[Problem]:
+    process = project.spec.processes[name]
+    if process.runs_on != "spark_sql":
+        return
+    queries = project.queries(name)
+    by_step = {step.lower(): query for step, query in queries.items()}
+    steps = _steps(queries)
+    for step, column in find_repeated(steps, project.declared(process)).items():
+        message = f"the result has several columns named '{column.name}'"
+        hint = "Name each column of the result once."
+        yield by_step[step].problem(column.line, message, hint)
+    for step, result in check_columns(steps, project.certain(process)).items():
+        for missing in result.missing:
+            tables = " or ".join(_shown(process, table) for table in missing.tables)
+            message = f"no column '{missing.name}' in {tables}"
+            yield by_step[step].problem(
+                missing.line, message, suggest(missing.name, missing.known, "")
+            )
+
+
+def _steps(queries: Mapping[str, _Query]) -> list[SqlStep]:
+    return [SqlStep(name, query.sql) for name, query in queries.items()]
+
+
+def _shown(process: ProcessSpec, table: str) -> str:
+    """Show an input by its dataset, and a step or subquery by its name."""
+    inputs = {alias.lower(): one.dataset for alias, one in process.inputs.items()}
+    return inputs.get(table, f"'{table}'")

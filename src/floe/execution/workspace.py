@@ -1,7 +1,7 @@
 """What a run stands on: the site, the catalog, the door that it reports through, and leases."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from getpass import getuser
@@ -17,7 +17,7 @@ from floe.events.ingest import EventDoor
 from floe.execution.leases import LeaseKeeper
 from floe.execution.site import Site
 from floe.settings import ProjectPaths
-from floe.spec import DatasetSpec, load_platform, load_project
+from floe.spec import DatasetSpec, LoadedProject, load_platform, load_project
 from floe.spec.identity import DatasetId
 from floe.spec.nearby import suggest
 from floe.spec.profiles import load_catalog_database
@@ -76,11 +76,14 @@ class Workspace:
             return get_dataset_id(opened, full_name)
 
 
-def load_site(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Site:
-    """Load a project and its platform."""
+def load_site(
+    paths: ProjectPaths,
+    environ: Mapping[str, str] | None = None,
+    load: Callable[[ProjectPaths, Mapping[str, str]], LoadedProject] = load_project,
+) -> Site:
+    """Load a project and its platform; `load` may check more than the default."""
     environ = dict(os.environ if environ is None else environ)
-    spec = load_project(paths, environ).spec
-    return Site(paths, spec, load_platform(paths, environ), environ)
+    return Site(paths, load(paths, environ).spec, load_platform(paths, environ), environ)
 
 
 @contextmanager

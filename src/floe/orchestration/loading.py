@@ -96,7 +96,9 @@ def _refresh(paths: ProjectPaths, environment: str, environ: Mapping[str, str]) 
     if environment == PRODUCTION:
         because = "does not exist" if stale.missing else f"is older than {stale.sources[0]}"
         raise StaleProjectError(paths.compiled, because)
-    write_compiled(paths, compile_project(paths, environ))
+    from floe.execution.declared_sql import validate_with_sql
+
+    write_compiled(paths, compile_project(paths, environ, validate_with_sql))
 
 
 def _check_platform(loading: Loading) -> None:

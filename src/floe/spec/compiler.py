@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from floe.spec.compiled_json import dump_tree, load_tree
 from floe.spec.document import Document, Place, read_document, shown
 from floe.spec.findings import KeyPath, SpecError
 from floe.spec.includes import included_files
-from floe.spec.loader import LoadedProject, spec_of, validate_project
+from floe.spec.loader import LoadedProject, Validation, spec_of, validate_project
 from floe.spec.project import SECTIONS, ProjectSpec
 from floe.spec.scalars import Plain
 from floe.spec.sql_files import names_file
@@ -69,9 +69,16 @@ class Staleness:
 
 
 @collector_paused()
-def compile_project(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Compiled:
-    """Check a project and compile it in memory; raise all findings at once."""
-    validation = validate_project(paths, environ)
+def compile_project(
+    paths: ProjectPaths,
+    environ: Mapping[str, str] | None = None,
+    validate: Callable[[ProjectPaths, Mapping[str, str] | None], Validation] = validate_project,
+) -> Compiled:
+    """Check a project and compile it in memory; raise all findings at once.
+
+    Checks that need more than the spec, such as those of SQL, come in through `validate`.
+    """
+    validation = validate(paths, environ)
     if validation.findings:
         raise SpecError(validation.findings)
     document = validation.document

@@ -6,9 +6,10 @@ cannot be known is said to be unknown, with the reason.
 """
 
 from floe.execution.column_lineage.facets import to_facet
+from floe.execution.column_lineage.missing import check_columns, find_repeated
 from floe.execution.column_lineage.model import ColumnLineage, OutputLineage, Source, Use
 from floe.execution.column_lineage.plans import INPUT_PREFIX, trace_plan
-from floe.execution.column_lineage.tracing import SqlStep, repeated_columns, trace, with_declared
+from floe.execution.column_lineage.tracing import SqlStep, trace, with_declared
 
 __all__ = [
     "INPUT_PREFIX",
@@ -17,7 +18,8 @@ __all__ = [
     "Source",
     "SqlStep",
     "Use",
-    "repeated_columns",
+    "check_columns",
+    "find_repeated",
     "to_facet",
     "trace",
     "trace_plan",

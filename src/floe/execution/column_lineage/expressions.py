@@ -62,7 +62,7 @@ def _collect_column(node: exp.Column, scope: Scope, use: Use, found: Found) -> N
         for column in scope.star(node.table):
             found.add(column.lineage, _deeper(use))
         return
-    lineage, whole = scope.resolve([part.name for part in node.parts])
+    lineage, whole = scope.resolve(node)
     found.add(lineage, use if whole else _deeper(use))
 
 

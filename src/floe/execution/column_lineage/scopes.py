@@ -1,7 +1,7 @@
 """Which names an expression may use, and what they stand for."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -23,10 +23,12 @@ class Environment:
 
     tables: Mapping[str, Relation]
     evaluate: Evaluate
+    on_missing: "Callable[[exp.Column, Scope], None] | None" = None
+    """Called for each column that no table in its scope has."""
 
     def having(self, name: str, relation: Relation) -> "Environment":
         """Add a table, which hides one of the same name."""
-        return Environment({**self.tables, name.lower(): relation}, self.evaluate)
+        return replace(self, tables={**self.tables, name.lower(): relation})
 
     def get(self, name: str) -> Relation:
         """Return a table, an unknown one when nobody has declared it."""
@@ -65,7 +67,8 @@ class Scope:
     @classmethod
     def over(cls, relation: Relation, environment: Environment) -> "Scope":
         """Make the scope of what sees nothing but one table, which has no name."""
-        scope = cls(environment)
+        # Spark may let such an expression see more than this, so nothing is reported as missing.
+        scope = cls(replace(environment, on_missing=None))
         scope.know({}, relation)
         scope.set_columns(list(relation.columns))
         return scope
@@ -80,8 +83,9 @@ class Scope:
             self._index = index_columns(self.columns)
         return self._index
 
-    def resolve(self, parts: Sequence[str]) -> tuple[ColumnLineage, bool]:
+    def resolve(self, column: exp.Column) -> tuple[ColumnLineage, bool]:
         """Return what a name stands for, and whether it is a whole column or a field within."""
+        parts = [part.name for part in column.parts]
         names = [part.lower() for part in parts]
         scope: Scope | None = self
         while scope is not None:
@@ -89,6 +93,8 @@ class Scope:
             if found is not None:
                 return found
             scope = scope.outer
+        if self.environment.on_missing is not None:
+            self.environment.on_missing(column, self)
         return ColumnLineage(unknown=f"no input has a column '{'.'.join(parts)}'"), True
 
     def _resolve_here(self, names: Sequence[str]) -> tuple[ColumnLineage, bool] | None:

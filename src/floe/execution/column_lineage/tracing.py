@@ -1,6 +1,5 @@
 """From the SQL of a process to the lineage of what it writes. Pure, and cached."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -61,16 +60,6 @@ def trace(
     }
 
 
-def repeated_columns(steps: Sequence[SqlStep], inputs: Schemas) -> dict[str, list[str]]:
-    """Return, by step, the names that several of its columns have; the case does not count."""
-    repeated = {}
-    for name, relation in _relations(tuple(steps), _names(inputs)).items():
-        counts = Counter(one.name.lower() for one in relation.columns if not one.unnamed)
-        if names := [column for column, count in counts.items() if count > 1]:
-            repeated[name] = names
-    return repeated
-
-
 def _names(schemas: Schemas) -> Names:
     return tuple((alias, tuple(one.name for one in columns)) for alias, columns in schemas.items())
 
@@ -90,13 +79,21 @@ def _trace(
 
 def _relations(steps: tuple[SqlStep, ...], inputs: Names) -> dict[str, Relation]:
     """Read the steps one after the other; each sees the inputs and the steps before it."""
-    tables = {alias.lower(): _input(alias, columns) for alias, columns in inputs}
-    environment = Environment(tables, evaluate)
+    environment = Environment(_inputs(inputs), evaluate)
     made: dict[str, Relation] = {}
     for step in steps:
-        made[step.name.lower()] = relation = _read_step(step, environment)
+        made[step.name.lower()] = relation = read_step(step, environment)
         environment = environment.having(step.name, relation)
     return made
+
+
+def input_relations(inputs: Schemas) -> dict[str, Relation]:
+    """Return each input as a table, by its alias in lower case."""
+    return _inputs(_names(inputs))
+
+
+def _inputs(inputs: Names) -> dict[str, Relation]:
+    return {alias.lower(): _input(alias, columns) for alias, columns in inputs}
 
 
 def _input(alias: str, columns: Sequence[str]) -> Relation:
@@ -110,11 +107,12 @@ def _input(alias: str, columns: Sequence[str]) -> Relation:
     )
 
 
-def _read_step(step: SqlStep, environment: Environment) -> Relation:
+def read_step(step: SqlStep, environment: Environment) -> Relation:
+    """Return what a step gives."""
     if step.sql is None:
         return Relation(unknown=f"step '{step.name}' is a function")
     try:
-        relation = evaluate(_parse(step.sql), environment)
+        relation = evaluate(parse_query(step.sql), environment)
     except UnknowableError as error:
         return Relation(unknown=f"step '{step.name}': {error}")
     except RecursionError:
@@ -123,8 +121,8 @@ def _read_step(step: SqlStep, environment: Environment) -> Relation:
 
 
 @lru_cache(maxsize=128)
-def _parse(sql: str) -> exp.Query:
-    """Parsing takes most of the time; a new schema of an input needs no new parsing."""
+def parse_query(sql: str) -> exp.Query:
+    """Parse one query. Cached: parsing takes most of the time, and schemas change more often."""
     try:
         found = parse(sql, dialect=DIALECT)
     except SqlglotError as error:
