@@ -12,7 +12,7 @@ from floe.cli.output import console
 from floe.cli.service_views import shown_live
 from floe.errors import FloeError
 from floe.orchestration.home import read_web_secret
-from floe.services.state import Up, read_up
+from floe.services.state import BROKEN, Up, read_up
 from floe.settings import ProjectPaths
 from tools.demo.signals import uninterrupted
 
@@ -116,10 +116,9 @@ class Floe:
         there = {one.name: one for one in found.services}
         if missing := ", ".join(sorted(NEEDED - there.keys())):
             raise NotUpError(f"floe is up without {missing}. Run: floe down", self.log("up"))
-        for one in found.services:
-            # Dagster's pages come up though the project does not load, and say so.
-            if one.state == "failed" or (one.name == "web" and one.said):
-                raise NotUpError(f"{one.name}: {one.said}", one.log)
+        for service in found.services:
+            if service.state in BROKEN:
+                raise NotUpError(f"{service.name}: {service.said}", service.log)
         secret = read_web_secret(self.root / ".floe" / "dagster")
         return Stand(there["web"].address or "", there["api"].address or "", secret)
 
