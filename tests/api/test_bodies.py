@@ -31,7 +31,8 @@ class Server:
         place = (self._address.hostname or "", self._address.port or 0)
         with socket.create_connection(place) as connection:
             connection.sendall(
-                f"POST {path} HTTP/1.1\r\nHost: floe\r\nAuthorization: Bearer {self._token}\r\n"
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
+                f"Authorization: Bearer {self._token}\r\n"
                 'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"eventType'.encode()
             )
 
