@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from floe.catalog import find_dataset, find_process
 from floe.catalog.column_edges import AGGREGATE, ColumnRef, NewColumnEdge, observe_column_edges
 from floe.catalog.column_lineage import ColumnNotFoundError
 from floe.catalog.database import Catalog, open_catalog
@@ -17,6 +19,7 @@ from floe.catalog.migrate import upgrade_catalog
 from floe.cli.lineage import lineage
 from tests.catalog.graph import NOON, dataset, process
 
+FX_AND_EXPOSURE = ("market.fx_rates", "credit.exposure")
 app = typer.Typer()
 app.command()(lineage)
 
@@ -158,6 +161,25 @@ def test_columns_are_followed_with_their_use_and_process() -> None:
         }
     ]
     assert "plaintext" in floe_lineage("market.fx_rates", "--columns", "--dot")
+
+
+def test_a_dataset_of_which_only_rows_count_is_named(night: Catalog) -> None:
+    with night.writing() as session:
+        fx, exposure = (find_dataset(session, name).dataset_id for name in FX_AND_EXPOSURE)
+        holidays = dataset(session, "ref.holidays")
+        daily = find_process(session, "floe/risk/exposure_daily").process_id
+        edges = [
+            NewColumnEdge(ColumnRef(fx, "rate"), ColumnRef(exposure, "amount"), daily, AGGREGATE),
+            NewColumnEdge(ColumnRef(fx, "ccy"), ColumnRef(exposure, "*"), daily, "JOIN"),
+            NewColumnEdge(ColumnRef(holidays, "*"), ColumnRef(exposure, "*"), daily, "ROWS"),
+        ]
+        observe_column_edges(session, edges, NOON + timedelta(hours=1))
+    note = "also read, no column of it reaches the output: ref.holidays\n"
+    assert note in floe_lineage("credit.exposure", "--columns")
+    assert note in floe_lineage("credit.exposure", "--column", "amount", "--upstream")
+    assert "also read" not in floe_lineage("credit.exposure", "--columns", "--downstream")
+    answer = json.loads(floe_lineage("credit.exposure", "--columns", "--json"))
+    assert answer["upstream"]["also_read"] == ["ref.holidays"]
 
 
 def test_wrong_names_are_refused_with_a_suggestion() -> None:

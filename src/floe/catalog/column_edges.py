@@ -18,6 +18,8 @@ from floe.catalog.stores import store_of
 from floe.catalog.tables import ColumnEdge, ColumnSighting
 
 DIRECT, AGGREGATE, FILTER, JOIN = "DIRECT", "AGGREGATE", "FILTER", "JOIN"
+ALL_COLUMNS = "*"
+"""As a target: the rows as a whole, such as of a filter. As a source: only the rows count."""
 
 EDGE_KEY = (
     "target_dataset_id",

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import case, func, or_, select
 from sqlalchemy.orm import Session
 
-from floe.catalog.column_edges import ColumnRef, is_current
+from floe.catalog.column_edges import ALL_COLUMNS, ColumnRef, is_current
 from floe.catalog.errors import NotFoundError
 from floe.catalog.schemas import list_columns
 from floe.catalog.stores import store_of
@@ -82,6 +82,27 @@ def walk_columns(
         more = {getattr(link, near) for link in beyond}
     truncated = walk.truncated or bool(more)
     return ColumnLineage(_name(session, walk.depths, more), list(walk.links), truncated)
+
+
+def list_also_read(session: Session, dataset: Dataset) -> list[str]:
+    """Return datasets whose rows decide on a dataset, while no column of it is made from them.
+
+    They are counted, joined or filtered by: each of their edges is about rows (`*`), at its source
+    or its target.
+    """
+    about_rows = or_(
+        ColumnEdge.source_column == ALL_COLUMNS, ColumnEdge.target_column == ALL_COLUMNS
+    )
+    return list(
+        session.scalars(
+            select(Dataset.name)
+            .join(ColumnEdge, ColumnEdge.source_dataset_id == Dataset.dataset_id)
+            .where(ColumnEdge.target_dataset_id == dataset.dataset_id, is_current())
+            .group_by(Dataset.dataset_id, Dataset.name)
+            .having(func.min(case((about_rows, 1), else_=0)) == 1)
+            .order_by(Dataset.name)
+        )
+    )
 
 
 @dataclass

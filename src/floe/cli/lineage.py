@@ -1,5 +1,6 @@
 """`floe lineage NAME`: what a dataset or process comes from, and what depends on it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -32,6 +33,7 @@ class Shown(StrEnum):
 
 MORE = "  … more"
 """Marks where a walk stopped although the graph goes on."""
+ALSO_READ = "also read, no column of it reaches the output"
 TITLES: dict[Side, str] = {"upstream": "Comes from", "downstream": "Leads to"}
 
 
@@ -77,6 +79,8 @@ class _Answer:
     more: int
     """How many nodes have more behind them than `--depth` shows."""
     truncated: bool
+    also_read: Sequence[str] = ()
+    """Datasets that decide on rows only."""
 
 
 def _sides(upstream: bool, downstream: bool) -> list[Side]:
@@ -165,17 +169,19 @@ def _walk_columns(
     session: "Session", name: str, column: str | None, sides: list[Side], depth: int
 ) -> list[_Answer]:
     from floe.catalog import find_dataset
-    from floe.catalog.column_lineage import walk_columns
+    from floe.catalog.column_lineage import list_also_read, walk_columns
 
     dataset = find_dataset(session, name)
+    also_read = list_also_read(session, dataset) if "upstream" in sides else []
     walks = [(side, walk_columns(session, dataset, column, side, depth)) for side in sides]
     return [
         _Answer(
             side,
-            _plain_columns(found),
+            _plain_columns(found) | ({"also_read": also_read} if side == "upstream" else {}),
             _picture_of_columns(found),
             sum(one.more for one in found.columns),
             found.truncated,
+            also_read if side == "upstream" else (),
         )
         for side, found in walks
     ]
@@ -224,6 +230,9 @@ def _show(answers: list[_Answer]) -> None:
             console.print(tree)
         if not answer.picture.links:
             console.print("nothing that is known", style="dim")
+        if answer.also_read:
+            names = ", ".join(answer.also_read)
+            console.print(f"{ALSO_READ}: {names}", markup=False, soft_wrap=True)
         if answer.more:
             where = f"The walk stopped at {answer.more} place(s) marked '{MORE.strip()}': "
             console.print(f"{where}use a larger --depth.", style="yellow", soft_wrap=True)

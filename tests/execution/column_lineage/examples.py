@@ -1,7 +1,8 @@
 """SQL of many kinds with the lineage that it has: each a name, the SQL, its columns, its rows.
 
 A source is written by its use: `p.a` is taken over, `f(p.a)` computed with, `agg(p.a)` aggregated;
-`if`, `window`, `join`, `group`, `filter` and `sort` say that it only decides.
+`if`, `window`, `join`, `group`, `filter` and `sort` say that it only decides; `rows(p.*)` says that
+only the rows of a table count.
 """
 
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ WORDS = {
     Use.GROUP_BY: "group",
     Use.FILTER: "filter",
     Use.SORT: "sort",
+    Use.ROWS: "rows",
 }
 
 
@@ -60,6 +62,7 @@ EXAMPLES = [
         "literals and parameters come from nowhere",
         "select 1 as one, 'x' as x, null as n, :rate as r, current_date() as d from p",
         {"one": "", "x": "", "n": "", "r": "", "d": ""},
+        "rows(p.*)",
     ),
     Example(
         "a field of a struct is computed",
@@ -163,6 +166,24 @@ EXAMPLES = [
         "counting rows uses no column",
         "select count(*) as n, count(1) as m from p",
         {"n": "", "m": ""},
+        "rows(p.*)",
+    ),
+    Example(
+        "counting the rows of a subquery uses no column",
+        "select id, (select count(*) from fx) as n from p",
+        {"id": "p.id", "n": "rows(fx.*)"},
+    ),
+    Example(
+        "counting rows by a column uses that column",
+        "select ccy, count(*) as n from p group by ccy",
+        {"ccy": "p.ccy", "n": ""},
+        "group(p.ccy)",
+    ),
+    Example(
+        "exists without a condition asks for any row",
+        "select id from p where exists (select 1 from fx)",
+        {"id": "p.id"},
+        "filter(fx.*)",
     ),
     Example(
         "computing within and around an aggregate",
@@ -359,6 +380,7 @@ EXAMPLES = [
         "a cross join has no keys",
         "select id, rate from p cross join fx, c",
         {"id": "p.id", "rate": "fx.rate"},
+        "rows(c.*)",
     ),
     Example(
         "tables joined in brackets keep their names",

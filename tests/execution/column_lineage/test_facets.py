@@ -2,10 +2,11 @@
 
 import json
 
+import pytest
 from openlineage.client.facet_v2 import column_lineage_dataset
 
 from floe import clock
-from floe.catalog.column_lineage import walk_columns
+from floe.catalog.column_lineage import list_also_read, walk_columns
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import find_dataset
 from floe.catalog.recording import Recorder, record_group
@@ -69,17 +70,18 @@ def test_two_versions_of_one_dataset_are_one_source() -> None:
     assert len(facet["fields"]["a"]["inputFields"]) == 1
 
 
-def test_openlineages_own_client_takes_the_facet() -> None:
-    facet = facet_of(SQL)
-    fields = facet["fields"]
+@pytest.mark.parametrize("sql", [SQL, "select count(*) as n from fx"])
+def test_openlineages_own_client_takes_the_facet(sql: str) -> None:
+    facet = facet_of(sql)
+    fields, rows = facet["fields"], facet["dataset"]
     assert isinstance(fields, dict)
-    for entry in fields.values():
-        for one in entry["inputFields"]:
-            uses = [column_lineage_dataset.Transformation(**use) for use in one["transformations"]]
-            column_lineage_dataset.InputField(**{**one, "transformations": uses})
+    assert isinstance(rows, list)
+    for one in [*rows, *(source for entry in fields.values() for source in entry["inputFields"])]:
+        uses = [column_lineage_dataset.Transformation(**use) for use in one["transformations"]]
+        column_lineage_dataset.InputField(**{**one, "transformations": uses})
 
 
-def test_the_catalog_reads_the_kinds_out_of_the_facet(catalog: Catalog) -> None:
+def record(catalog: Catalog, facet: dict[str, object]) -> None:
     body = json.loads(
         event(
             "COMPLETE",
@@ -88,11 +90,50 @@ def test_the_catalog_reads_the_kinds_out_of_the_facet(catalog: Catalog) -> None:
             outputs=[written("credit.exposure")],
         )
     )
-    body["outputs"][0]["facets"]["columnLineage"] = facet_of(SQL)
+    body["outputs"][0]["facets"]["columnLineage"] = facet
     recorder = Recorder(catalog.store)
     claim = read_claim(json.dumps(body).encode(), historical=False)
     assert record_group(catalog, recorder, [claim], clock.now()) == {}
     recorder.close()
+
+
+ROWS_ONLY = {"transformations": [{"type": "INDIRECT", "subtype": "ROWS"}]}
+
+
+def test_a_table_that_is_only_counted_is_in_the_facet() -> None:
+    source = {"namespace": LAKE, "name": "market.fx", "field": "*"}
+    assert facet_of("select count(*) as n from fx") == {
+        "fields": {"n": {"inputFields": []}},
+        "dataset": [source | ROWS_ONLY],
+    }
+
+
+def test_a_table_is_not_said_to_be_only_counted_where_something_is_unknown() -> None:
+    assert "dataset" not in facet_of("select count(*) as n, nothing as lost from fx")
+
+
+@pytest.mark.parametrize(
+    ("sql", "also_read"),
+    [
+        ("select count(*) as n from fx", ["market.fx"]),
+        ("select p.id from p cross join fx", ["market.fx"]),
+        ("select p.id, (select count(*) from fx) as n from p", ["market.fx"]),
+        ("select id from p where exists (select 1 from c)", ["credit.coll"]),
+        ("select id from p join fx on p.ccy = fx.ccy left anti join c using (party)",
+         ["credit.coll", "market.fx"]),
+        ("select id, rate from p join fx on p.ccy = fx.ccy", []),
+    ],
+)  # fmt: skip
+def test_the_catalog_lists_what_is_read_without_a_column(
+    catalog: Catalog, sql: str, also_read: list[str]
+) -> None:
+    record(catalog, facet_of(sql))
+    with catalog.reading() as session:
+        assert list_also_read(session, find_dataset(session, "credit.exposure")) == also_read
+
+
+def test_the_catalog_reads_the_kinds_out_of_the_facet(catalog: Catalog) -> None:
+    record(catalog, facet_of(SQL))
     with catalog.reading() as session:
         found = walk_columns(session, find_dataset(session, "credit.exposure"), depth=1)
         names = {(one.dataset_id, one.column): one.dataset for one in found.columns}

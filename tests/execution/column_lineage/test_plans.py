@@ -18,6 +18,8 @@ FOLLOWED = 62
 # Where the plan says more than the SQL, or says it in another way.
 OTHERWISE = {
     "exists asks only for rows": "a subquery is a gap",
+    "exists without a condition asks for any row": "a subquery is a gap",
+    "counting the rows of a subquery uses no column": "a subquery is a gap",
     "in asks for values": "a subquery is a gap",
     "a union goes by place": "Spark casts one side",
     "a pivot aggregates for each value": "it is two aggregations",

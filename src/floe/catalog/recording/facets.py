@@ -7,13 +7,11 @@ import msgspec
 from msgspec import DecodeError, Struct
 from msgspec import field as msgspec_field
 
-from floe.catalog.column_edges import DIRECT
+from floe.catalog.column_edges import ALL_COLUMNS, DIRECT
 from floe.catalog.recording.lenient import read_facet
 from floe.catalog.schemas import Column
 
 LONGEST_COLUMN, LONGEST_TYPE, LONGEST_KIND = 200, 1000, 20
-# What affects the whole dataset and not one column, such as a filter.
-ALL_COLUMNS = "*"
 ONLY_DIRECT = (DIRECT,)
 KINDS = {
     ("DIRECT", "AGGREGATION"): "AGGREGATE",

@@ -1,13 +1,13 @@
 """Where the columns of an output come from, and what else decides its rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class Use(StrEnum):
-    """How a column is used to make another, in OpenLineage's words."""
+    """How a column is used to make another, in OpenLineage's words; ROWS is floe's own."""
 
     IDENTITY = "IDENTITY"
     TRANSFORMATION = "TRANSFORMATION"
@@ -18,6 +18,8 @@ class Use(StrEnum):
     GROUP_BY = "GROUP_BY"
     FILTER = "FILTER"
     SORT = "SORT"
+    ROWS = "ROWS"
+    """Only the rows of a table count, as in count(*) or a cross join. Its column is `*`."""
 
     @property
     def direct(self) -> bool:
@@ -26,7 +28,7 @@ class Use(StrEnum):
 
     @property
     def kind(self) -> str:
-        """The catalog's word: DIRECT, AGGREGATE, FILTER, JOIN, SORT, WINDOW or CONDITIONAL."""
+        """The catalog's word: DIRECT, AGGREGATE, or the value of an indirect use."""
         if self in (Use.AGGREGATION, Use.GROUP_BY):
             return "AGGREGATE"
         return "DIRECT" if self.direct else self.value
@@ -47,8 +49,11 @@ THROUGH = {(outer, inner): _through(outer, inner) for outer in Use for inner in 
 """What use of a column one makes who uses, in one way, what was made of it in another."""
 
 
+ALL_COLUMNS = "*"
+
+
 class Source(NamedTuple):
-    """A column of an input, and how it is used."""
+    """A column of an input, and how it is used; `*` stands for its rows as a whole."""
 
     alias: str
     column: str
@@ -75,3 +80,32 @@ class OutputLineage:
     """Why it cannot be known which columns there are."""
     gaps: tuple[str, ...] = ()
     """Why it cannot be known what else decides on its rows."""
+
+
+def rows_of(alias: str) -> frozenset[Source]:
+    """Return what decides on the rows of an input: that it has them."""
+    return frozenset({Source(alias, ALL_COLUMNS, Use.ROWS)})
+
+
+def drop_known_rows(lineage: OutputLineage) -> OutputLineage:
+    """Keep `*` only for inputs of which no column is used.
+
+    Where something is unknown, any input may be used there: then no `*` is kept.
+    """
+    parts = [lineage.rows, *(column.sources for column in lineage.columns.values())]
+    used = {one.alias for part in parts for one in part if one.column != ALL_COLUMNS}
+    columns = lineage.columns.values()
+    uncertain = bool(lineage.unknown or lineage.gaps or any(one.unknown for one in columns))
+
+    def kept(part: frozenset[Source]) -> frozenset[Source]:
+        return frozenset(
+            one for one in part if one.column != ALL_COLUMNS or not (uncertain or one.alias in used)
+        )
+
+    return replace(
+        lineage,
+        columns={
+            name: replace(one, sources=kept(one.sources)) for name, one in lineage.columns.items()
+        },
+        rows=kept(lineage.rows),
+    )

@@ -9,7 +9,14 @@ from typing import Protocol
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
-from floe.execution.column_lineage.model import ColumnLineage, OutputLineage, Source, Use
+from floe.execution.column_lineage.model import (
+    ColumnLineage,
+    OutputLineage,
+    Source,
+    Use,
+    drop_known_rows,
+    rows_of,
+)
 from floe.execution.column_lineage.queries import evaluate
 from floe.execution.column_lineage.relations import (
     NamedColumn,
@@ -55,7 +62,7 @@ def trace(
     """
     traced = _trace(tuple(steps), _names(inputs), _names(outputs))
     return {
-        name: with_declared(lineage, declared.get(name, {}), inputs)
+        name: drop_known_rows(with_declared(lineage, declared.get(name, {}), inputs))
         for name, lineage in traced.items()
     }
 
@@ -103,7 +110,8 @@ def _input(alias: str, columns: Sequence[str]) -> Relation:
         tuple(
             NamedColumn(name, ColumnLineage(frozenset({Source(alias, name, Use.IDENTITY)})))
             for name in columns
-        )
+        ),
+        rows_of(alias),
     )
 
 

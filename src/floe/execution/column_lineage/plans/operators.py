@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from floe.execution.column_lineage.model import ColumnLineage, Source, Use
+from floe.execution.column_lineage.model import ColumnLineage, Source, Use, rows_of
 from floe.execution.column_lineage.plans.expressions import (
     ENDS_WITH_NUMBER,
     Attribute,
@@ -105,7 +105,7 @@ def _alias(node: PlanNode, tables: list[Table], reading: Reading) -> Table:
         replace(one, lineage=ColumnLineage(frozenset({Source(alias, name, Use.IDENTITY)})))
         for one, name in zip(table.columns, known, strict=True)
     )
-    return Table(tuple(columns))
+    return Table(tuple(columns), rows_of(alias))
 
 
 def _project(node: PlanNode, tables: list[Table], _reading: Reading) -> Table:

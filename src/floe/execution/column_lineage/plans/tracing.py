@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from floe.execution.column_lineage.model import ColumnLineage, OutputLineage
+from floe.execution.column_lineage.model import ColumnLineage, OutputLineage, drop_known_rows
 from floe.execution.column_lineage.plans.operators import Reading, Table, evaluate
 from floe.execution.column_lineage.plans.tree import PlanNode, read_plan
 from floe.execution.column_lineage.relations import NamedColumn, UnknowableError, index_columns
@@ -33,7 +33,7 @@ def trace_plan(
         name: found.get(name.lower()) or ColumnLineage(unknown=f"its plan has no column '{name}'")
         for name in written
     }
-    return OutputLineage(columns, table.rows, None, table.gaps)
+    return drop_known_rows(OutputLineage(columns, table.rows, None, table.gaps))
 
 
 def _compare(listed: str, table: Table) -> None:
