@@ -3,12 +3,16 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 GRACE_SECONDS = 30.0
+POLL_SECONDS = 0.05
 
 
 @contextmanager
@@ -48,6 +52,21 @@ def kill(process: "subprocess.Popen[Any]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     _drain(process, None)
+    while _is_group_running(process.pid):
+        time.sleep(POLL_SECONDS)
+
+
+def _is_group_running(group: int) -> bool:
+    """Tell whether a process of a group still runs: the kernel ends each one in its own time."""
+    return any(_belongs(process, group) for process in psutil.process_iter())
+
+
+def _belongs(process: psutil.Process, group: int) -> bool:
+    """Tell whether a process is in a group and has not ended."""
+    try:
+        return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
+    except (ProcessLookupError, PermissionError, psutil.Error):
+        return False
 
 
 def _drain(process: "subprocess.Popen[Any]", seconds: float | None) -> None:

@@ -7,13 +7,19 @@ import sys
 import pytest
 
 from floe.execution.spark.processes import start_of
-from tools.processes import end, running, start
+from tools.processes import end, kill, running, start
 
 DEAF = """
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(child.pid, flush=True)
+time.sleep(600)
+"""
+MANY = """
+import subprocess, sys, time
+for _ in range(40):
+    print(subprocess.Popen(["sleep", "600"]).pid, flush=True)
 time.sleep(600)
 """
 TALKATIVE = "import sys\nwhile True: sys.stdout.write('x' * 1000)"
@@ -51,3 +57,11 @@ def test_a_test_that_fails_leaves_no_process() -> None:
     with pytest.raises(AssertionError), running(["sleep", "600"]) as process:
         raise AssertionError
     assert process.returncode is not None
+
+
+def test_children_are_gone_when_their_parent_is_killed() -> None:
+    process = start([sys.executable, "-c", MANY], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    children = [int(process.stdout.readline()) for _ in range(40)]
+    kill(process)
+    assert [child for child in children if start_of(child)] == []
