@@ -190,7 +190,8 @@ def _warm(server: PostgresqlServer, night: Night) -> Iterator[Result]:
             for day in range(3):
                 many.send_batches(list(night.bodies(first_day=day)))
             _multiply(server.dsn("many"), 1_000_000)
-            nights = [body for day in (900, 901, 902) for body in night.bodies(first_day=day)]
+            # After the nights that both have, and not ahead of today: the API refuses the future.
+            nights = [body for day in (3, 4, 5) for body in night.bodies(first_day=day)]
             large, small = in_turn(nights, many.send_batches, few.send_batches)
     rates = [len(nights) / seconds for seconds in (large, small)]
     note = f"{rates[0]:.0f} against {rates[1]:.0f} events/s"
