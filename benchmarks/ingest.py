@@ -145,11 +145,11 @@ def _single(server: PostgresqlServer, night: Night) -> Iterator[Result]:
         running_api(server.create_database("eight")) as eight,
     ):
         ways = one.send, partial(eight.send, connections=8), naive.write
-        peer = "PostgreSQL, a commit an event"
+        peer = "pipelined PostgreSQL, a commit an event"
         for events, (alone, together, limit) in night_after_night(night, *ways):
             if events in SHOWN:
-                yield _line(events, "1 connection", peer, alone, limit, 1.5)
-                yield _line(events, "8 connections", peer, together, limit, 3.0)
+                yield _line(events, "1 connection", peer, alone, limit, 1.2)
+                yield _line(events, "8 connections", peer, together, limit, 2.2)
 
 
 def _batch(server: PostgresqlServer, night: Night) -> Iterator[Result]:

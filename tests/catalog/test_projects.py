@@ -79,6 +79,16 @@ def test_floe_writes_what_a_declared_process_writes(catalog: Catalog) -> None:
     assert written() == {"market.fx_rates": False, "credit.exposure": False}
 
 
+def test_datasets_and_processes_without_an_owner_get_the_default_owner(catalog: Catalog) -> None:
+    owner = {"team": "Credit Risk", "email": "credit-risk@example.com"}
+    register(catalog, declare(governance={"default_owner": owner}))
+    with catalog.reading() as session:
+        assert find_dataset(session, "credit.exposure").owner_team == "Credit Risk"
+        assert find_dataset(session, "market.fx_rates").owner_team == "Market Data"
+        process = find_process(session, "floe/credit-risk/credit.exposure_daily")
+        assert (process.team, process.owner_email) == ("Credit Risk", "credit-risk@example.com")
+
+
 def test_the_name_of_a_declared_dataset_is_no_alias_of_another(catalog: Catalog) -> None:
     with catalog.writing() as session:
         other = create_dataset(session, "elsewhere", "squatter")

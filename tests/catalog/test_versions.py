@@ -73,7 +73,7 @@ def test_a_final_state_says_that_it_is_final(catalog: Catalog, exposure: int) ->
     with catalog.writing() as session:
         version = reserve_version(session, exposure, TUESDAY)
         advance_version(session, version, ABANDONED)
-        with pytest.raises(WrongStateError, match="From ABANDONED it can: VACUUMED"):
+        with pytest.raises(WrongStateError, match="From ABANDONED it can become: VACUUMED"):
             advance_version(session, version, READY)
 
 

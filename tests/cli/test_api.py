@@ -30,7 +30,7 @@ from tools.processes import running
 pytestmark = pytest.mark.slow
 
 FLOE = Path(sys.executable).with_name("floe")
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 
 @contextmanager

@@ -153,6 +153,15 @@ def ranges(folder: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
+def test_runs_of_a_backfill_without_services_are_in_the_catalog(tmp_path: Path) -> None:
+    project = make_night(tmp_path, last="2026-01-02")
+    assert backfill(project, "--batch-size", "1")[0] == 0
+    listed = CliRunner().invoke(app, ["runs", "-p", str(project), "--json"])
+    runs = json.loads(listed.stdout)
+    assert Counter(run["status"] for run in runs) == {"SUCCESS": 4}, listed.stdout
+    assert {run["business_date"] for run in runs} == {"2026-01-01", "2026-01-02"}
+
+
 def test_120_partitions_are_made_in_batches_of_10_in_order(tmp_path: Path) -> None:
     make_night(tmp_path, last="2026-04-30")
     code, said = answer(tmp_path)

@@ -63,3 +63,13 @@ def test_what_was_never_joined_cannot_be_split() -> None:
     result = CliRunner().invoke(app, ["catalog", "split", "lake/credit.report"])
     assert result.exit_code == 1
     assert "was joined to another" in str(result.exception)
+
+
+def test_a_claim_that_was_decided_says_so() -> None:
+    floe("drift", "dismiss", "1")
+    result = CliRunner().invoke(app, ["drift", "dismiss", "1"])
+    assert str(result.exception) == "Drift claim 1 is already DISMISSED."
+    result = CliRunner().invoke(app, ["drift", "accept", "1"])
+    assert str(result.exception) == (
+        "Drift claim 1 is DISMISSED and cannot become ACCEPTED: DISMISSED is final."
+    )

@@ -1,5 +1,10 @@
 """Tables fit the screen, and no word of them is broken unless it is wider than the screen."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 
@@ -41,3 +46,24 @@ def test_a_word_that_is_wider_than_the_screen_folds(monkeypatch: pytest.MonkeyPa
     text = printed(monkeypatch, 30, [{"run": "x" * 50}])
     assert max(map(len, text.splitlines())) <= 30
     assert text.count("x") == 50
+
+
+def test_a_title_is_not_squeezed_into_a_narrow_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(width=80, highlight=False)
+    monkeypatch.setattr(output, "console", console)
+    with console.capture() as shown:
+        console.print(output.table("out.good 2026-09-01.1", [{"id": "1"}]))
+    assert shown.get().splitlines()[0].strip() == "out.good 2026-09-01.1"
+
+
+def test_a_reader_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    # The answer is smaller than Python's buffer, so it is written when the program ends.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "floe.cli", "--version"],
+        stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert ended.stderr == ""

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from floe.cli import app
 from floe.execution.planning import UnknownParameterError
 from floe.execution.sparks import Sparks
+from floe.execution.workspace import UndeclaredError
 
 FLOE_YAML = """
 name: risk
@@ -171,3 +172,10 @@ def test_a_plan_of_all_shows_what_an_earlier_step_makes() -> None:
     (alone,) = json.loads(run("report", "--dry-run", "--date", FRIDAY, "--json").stdout)
     assert alone["inputs"]["totals"]["versions"] == ["2026-09-04.1"]
     assert alone["inputs"]["totals"]["made_by"] is None
+
+
+@pytest.mark.parametrize("kind", ["dataset", "process"])
+def test_an_unknown_name_is_answered_with_a_command_that_exists(kind: str) -> None:
+    _, _, command = str(UndeclaredError(kind, "dbt/shop/orders", [])).rpartition("floe ")
+    assert command in {one.name or one.callback.__name__ for one in app.registered_commands
+                       if one.callback}  # fmt: skip

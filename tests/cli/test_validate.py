@@ -62,12 +62,13 @@ def test_findings_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
                 "hint": "Write it as Area/City, such as Europe/London.",
             }
         ],
+        "warnings": [],
     }
 
 
 def test_right_project_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     validate(write(tmp_path, RIGHT), as_json=True)
-    assert json.loads(capsys.readouterr().out) == {"ok": True, "findings": []}
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "findings": [], "warnings": []}
 
 
 def test_demo_project_is_valid(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ from floe.services.state import Up, read_up
 from floe.settings import ProjectPaths
 
 FLOE = [sys.executable, "-m", "floe.cli"]
-WAIT_SECONDS = 300
+WAIT_SECONDS = 900
 # How long a row of the feed takes is the feed's to say: Spark calls Java to sleep for it.
 FLOE_YAML = """
 name: night

@@ -71,12 +71,16 @@ def _ways(content: Any) -> Iterator[tuple[str | int, ...]]:
 
 
 def each_field_of_each_type() -> Iterator[bytes]:
-    """Events with one field replaced."""
+    """Events with one field replaced: beside all other facets, and with its facet alone."""
     number = 0
     for spot in list_spots():
         for value in VALUES:
             yield _event(number, {spot: value})
-            number += 1
+            # A facet that is used only where another one is missing is used here.
+            alone: dict[str, dict[str, Any]] = {place: {} for place in FACETS}
+            alone[spot.place] = {spot.facet: FACETS[spot.place][spot.facet]}
+            yield _event(number + 1, {spot: value}, alone)
+            number += 2
 
 
 def several_fields_at_random(seed: int, size: int) -> Iterator[bytes]:
@@ -88,9 +92,11 @@ def several_fields_at_random(seed: int, size: int) -> Iterator[bytes]:
         yield _event(1_000_000 * seed + number, changes)
 
 
-def _event(number: int, changes: dict[Spot, str]) -> bytes:
-    # The whole set of facets of the places that are changed: they may get in each other's way.
-    facets = {place: dict(FACETS[place]) for place in FACETS}
+def _event(
+    number: int, changes: dict[Spot, str], facets: dict[str, dict[str, Any]] = FACETS
+) -> bytes:
+    # All facets by default, because one may affect how another one is read.
+    facets = {place: dict(some) for place, some in facets.items()}
     values: list[tuple[str, str]] = []
     for spot, value in changes.items():
         mark = _MARK.format(len(values))
@@ -115,7 +121,7 @@ def _replaced(content: Any, way: tuple[str | int, ...], value: Any) -> Any:
 def _body(number: int, facets: dict[str, dict[str, Any]]) -> dict[str, Any]:
     kinds = ("COMPLETE", "START", "FAIL")
     return {
-        "eventType": kinds[number % 3],
+        "eventType": "COMPLETE" if number % 2 else kinds[number // 2 % 3],
         "eventTime": recently(number % 60).isoformat(),
         "run": {"runId": run_id(f"fuzz {number}"), "facets": facets["run"]},
         "job": {"namespace": "fuzz", "name": f"job {number % 20}", "facets": facets["job"]},

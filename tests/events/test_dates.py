@@ -124,6 +124,22 @@ def test_other_subsets_name_dates_too(catalog: Catalog, condition: dict[str, Any
     assert versions(catalog, "lake/t") == [("2026-09-01.1", DAYS[0], "READY")]
 
 
+@pytest.mark.parametrize("folder", ["x" * 2000, f"region={'x' * 2000}"])
+@pytest.mark.parametrize("location", [None, "{partition}/{business_date}"])
+def test_a_location_that_is_too_long_to_store_still_names_its_date(
+    catalog: Catalog, folder: str, location: str | None
+) -> None:
+    with catalog.writing() as session:
+        dataset = new_dataset("file", "t", status="ACTIVE", actor="t")
+        dataset.declaration_json = {"location": location} if location else None
+        session.add(dataset)
+    path = f"/lake/{folder}/2026-09-01"
+    record(catalog, [event("COMPLETE", at(9 * 24 * 60), outputs=[located("t", path)])], [1])
+    with catalog.reading() as session:
+        [row] = list_versions(session, find_dataset(session, "file/t").dataset_id)
+        assert (row.business_date, row.state, row.path) == (DAYS[0], "READY", None)
+
+
 @pytest.mark.parametrize(
     "condition", [None, 5, [], {"type": "location", "locations": [None, 5]}, {"type": "binary"}]
 )

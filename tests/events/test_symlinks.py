@@ -25,15 +25,23 @@ from floe.catalog.joining import join_datasets
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.splitting import split_dataset
 from floe.catalog.tables import Dataset, DatasetAlias, Project
-from floe.catalog.versions import READY, SUPERSEDED, list_versions
+from floe.catalog.versions import (
+    EXTERNAL,
+    READY,
+    WRITTEN,
+    get_version_by_id,
+    list_versions,
+    reserve_version,
+    retract_version,
+)
 from floe.events.ingest import EventDoor, read_claim
-from tests.events.factory import FOREVER, LAKE, NOON, at, event, written
+from tests.events.factory import FOREVER, LAKE, NOON, at, event, run_id, written
 
 EXPOSURE, REPORT = f"{LAKE}/credit.exposure", f"{LAKE}/credit.report"
 
 
-def record(catalog: Catalog, *bodies: bytes) -> None:
-    with closing(Recorder(catalog.store)) as recorder:
+def record(catalog: Catalog, *bodies: bytes, own: bool = False) -> None:
+    with closing(Recorder(catalog.store, own=own)) as recorder:
         claims = [read_claim(body, retention=FOREVER) for body in bodies]
         assert record_group(catalog, recorder, claims, clock.now()) == {}
 
@@ -113,7 +121,68 @@ def test_what_others_announced_under_another_name_does_not_stand_for_floes_own(
     with catalog.reading() as session:
         dataset = find_dataset(session, "copy")
         assert dataset.full_name == EXPOSURE
-        assert [one.state for one in list_versions(session, dataset.dataset_id)] == [SUPERSEDED]
+        assert [one.state for one in list_versions(session, dataset.dataset_id)] == [EXTERNAL]
+    with catalog.writing() as session:
+        restored, _ = split_dataset(session, f"{LAKE}/copy", actor="ann")
+        assert [one.state for one in list_versions(session, restored.dataset_id)] == [READY]
+
+
+def test_a_joined_version_that_is_newer_does_not_replace_what_floe_writes_later(
+    catalog: Catalog,
+) -> None:
+    with catalog.writing() as session:
+        create_dataset(session, LAKE, "credit.exposure", floe_writes=True)
+    record(catalog, event("COMPLETE", at(600), "x", outputs=[written("copy")]))
+    record(catalog, linking("copy", (LAKE, "credit.exposure"), minutes=601))
+    run = run_id("own")
+    with catalog.writing() as session:
+        exposure = find_dataset(session, EXPOSURE)
+        own = reserve_version(
+            session, exposure.dataset_id, NOON.date(), state=READY, produced_by_run_id=run
+        )
+        own.produced_at = at(0)
+    report = event("COMPLETE", at(0), "own", outputs=[written("credit.exposure")])
+    record(catalog, report, own=True)
+    with catalog.writing() as session:
+        own = get_version_by_id(session, own.dataset_version_id)
+        assert own.state == READY
+        assert retract_version(session, own, reason="wrong") is None
+
+
+def test_a_report_of_floes_own_run_does_not_replace_its_version_by_an_older_foreign_one(
+    catalog: Catalog,
+) -> None:
+    record(catalog, event("COMPLETE", at(600), "x", outputs=[written("credit.exposure")]))
+    with catalog.writing() as session:
+        own = reserve_version(
+            session,
+            find_dataset(session, EXPOSURE).dataset_id,
+            NOON.date(),
+            state=READY,
+            produced_by_run_id=run_id("own"),
+        )
+        own.produced_at = at(0)
+    report = event("COMPLETE", at(0), "own", outputs=[written("credit.exposure")])
+    record(catalog, report, own=True)
+    with catalog.reading() as session:
+        assert get_version_by_id(session, own.dataset_version_id).state == READY
+
+
+def test_joined_versions_are_validated_where_announced_ones_are(catalog: Catalog) -> None:
+    with catalog.writing() as session:
+        feed = declare(session, "credit.collateral")
+        feed.needs_validation = True
+        received = reserve_version(session, feed.dataset_id, NOON.date(), state=READY)
+        received.produced_at = at(0)
+    record(catalog, event("COMPLETE", at(600), "x", outputs=[written("copy")]))
+    link = linking("copy", (LAKE, "credit.collateral"), minutes=601)
+    record(catalog, link.replace(b'"COMPLETE"', b'"START"'))
+    with catalog.writing() as session:
+        versions = list_versions(session, find_dataset(session, "copy").dataset_id)
+        assert sorted(one.state for one in versions) == [READY, WRITTEN]
+        assert get_version_by_id(session, received.dataset_version_id).state == READY
+        restored, _ = split_dataset(session, f"{LAKE}/copy", actor="ann")
+        assert [one.state for one in list_versions(session, restored.dataset_id)] == [READY]
 
 
 def test_a_join_by_an_event_says_which_event_it_was(catalog: Catalog) -> None:

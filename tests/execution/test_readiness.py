@@ -144,7 +144,7 @@ def test_what_has_read_all_there_is_has_nothing_to_do(shop: Workshop) -> None:
         run(project, "totals", SUCCESS, trades="2026-09-01.1")
         assert why(project, "totals") == (
             "done",
-            "totals has run for 2026-09-01 with all that there is.",
+            "totals has run for 2026-09-01 and has read everything there is.",
         )
         deliver(project, "raw.trades")
         assert why(project, "totals")[0] == "ready"
@@ -258,8 +258,7 @@ def test_a_delivery_that_nobody_has_read_has_arrived(shop: Workshop) -> None:
         assert why(project, "totals") == (
             "arrived",
             "totals can run for 2026-09-01: raw.trades of 2026-09-01, delivered by Front Office, "
-            "has arrived and has not been read. A run reads it: "
-            "floe run totals --date 2026-09-01",
+            "has arrived and has not been read. Run: floe run totals --date 2026-09-01",
         )
         # A corrected file counts even where the one before was rejected or read.
         reject(project, "raw.trades", "3 rows have no id", checksum="before")
@@ -274,3 +273,16 @@ def test_json_holds_the_facts_behind_the_sentence(shop: Workshop) -> None:
     assert answer["state"] == "blocked"
     assert (lacking["state"], lacking["reason"]) == ("rejected", "3 rows have no id")
     assert lacking["whose"] == "delivered by Front Office"
+
+
+def test_a_database_that_is_not_there_is_waited_for(shop: Workshop) -> None:
+    table = {"format": "jdbc", "options": {"connection": "ref", "table": "clients"}}
+    copy = {"inputs": {"x": "ref.clients"}, "sql": "SELECT * FROM x", "outputs": {"y": "out.copy"}}
+    shop.declare({"ref.clients": table, "out.copy": {}}, {"copy": copy})
+    shop.write("connections: {ref: {url: 'sqlite:///ref.db'}}", "platform.yaml")
+    with shop.open() as project:
+        state, sentence = why(project, "copy")
+        assert state == "waits"
+        assert "the SQLite file ref.db of the connection 'ref' does not exist" in sentence
+        (shop.root / "ref.db").touch()
+        assert why(project, "copy")[0] == "arrived"

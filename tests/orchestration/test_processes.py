@@ -308,7 +308,7 @@ def test_a_rejected_version_fails_the_step_and_its_check(
             lambda path: path.symlink_to("/etc/passwd"),
             "The delivery of 'raw.trades' was rejected: the symbolic link landing/2026-09-01/",
         ),
-        (lambda path: path.symlink_to("nowhere"), "leads to nowhere, which does not exist."),
+        (lambda path: path.symlink_to("nowhere"), "points to nowhere, which does not exist."),
     ],
 )
 def test_a_bad_delivery_fails_the_step_in_one_sentence(

@@ -107,10 +107,16 @@ def test_a_service_that_is_killed_is_started_again(
         assert "by signal 9" in " ".join(one.services[0].said for one in watched.told)
 
 
-def test_one_that_cannot_start_is_given_up_and_says_why(
+def test_a_service_that_cannot_start_is_given_up_with_the_reason(
     paths: ProjectPaths, service: MakeService
 ) -> None:
-    broken = service("web", "raise SystemExit('no such database')")
+    # It never answers: a slow start must not look like a service that is up.
+    broken = service(
+        "web",
+        "raise SystemExit('no such database')",
+        probe=lambda: Verdict(False, "no answer"),
+        start_seconds=600,
+    )
     later = service("daemon", needs=("web",))
     with supervised(paths, broken, later) as watched:
         found = watched.wait("web", lambda one: one.state == "failed")

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floe.spec.scalars import Plain, typed
-from floe.spec.yaml_lines import Lines
-from floe.spec.yaml_source import MAX_BYTES, YamlSource, parse_yaml, read_yaml
+from floe.spec.yaml_source import MAX_BYTES, Lines, YamlSource, parse_yaml, read_yaml
+from floe.spec.yaml_tree import Plain, typed
 
 
 def parse(text: str) -> YamlSource:

@@ -133,3 +133,38 @@ def test_a_reason_of_many_lines_stays_one_sentence() -> None:
     assert explain(ProcessFacts("sum", DAY, run=run)).sentence == (
         "sum failed for 2026-09-01: Column x is missing; line 3. Run: floe run --resume r-1"
     )
+
+
+def arrived(name: str, team: str) -> InputFacts:
+    return InputFacts(name, InputState.ARRIVED, DAY, f"delivered by {team}")
+
+
+def test_what_has_arrived_is_not_waited_for() -> None:
+    missing = InputFacts("raw.trades", InputState.MISSING, DAY, "delivered by Front Office")
+    facts = ProcessFacts("sum", DAY, [arrived("raw.rates", "Market Data"), missing])
+    assert explain(facts).sentence == (
+        "sum waits for raw.trades of 2026-09-01, delivered by Front Office."
+    )
+
+
+def test_arrivals_upstream_are_told_together_with_the_command_that_reads_them() -> None:
+    feeds = [arrived("raw.trades", "Front Office"), arrived("raw.rates", "Market Data")]
+    because = explain(ProcessFacts("sum", DAY, feeds)).clause
+    totals = InputFacts("totals", InputState.MISSING, DAY, "written by sum", because=because)
+    assert explain(ProcessFacts("report", DAY, [totals])).sentence == (
+        "report waits for totals of 2026-09-01, written by sum, which has not run: raw.trades of "
+        "2026-09-01, delivered by Front Office, and raw.rates of 2026-09-01, delivered by Market "
+        "Data, have arrived and have not been read (floe run sum --date 2026-09-01)."
+    )
+
+
+def test_a_cause_is_told_once() -> None:
+    rates = InputFacts(
+        "raw.rates", InputState.REJECTED, DAY, "delivered by Market Data", f"{DAY}.1", "it is empty"
+    )
+    because = explain(ProcessFacts("sum", DAY, [rates])).clause
+    totals = InputFacts("totals", InputState.MISSING, DAY, "written by sum", because=because)
+    assert explain(ProcessFacts("report", DAY, [totals, rates])).sentence == (
+        "report cannot run for 2026-09-01: raw.rates 2026-09-01.1, delivered by Market Data, was "
+        "rejected: it is empty; totals of 2026-09-01, written by sum, is missing."
+    )

@@ -83,10 +83,15 @@ class WrongStateError(FloeError):
     """Something is asked of a row that its state does not allow."""
 
     def __init__(self, what: str, state: str, wanted: str, allowed: Iterable[str]) -> None:
-        able = ", ".join(sorted(allowed)) or "nothing: that state is final"
-        super().__init__(
-            f"{what} is {state} and cannot become {wanted}. From {state} it can: {able}."
-        )
+        super().__init__(f"{what} is {_refusal(state, wanted, sorted(allowed))}")
+
+
+def _refusal(state: str, wanted: str, allowed: list[str]) -> str:
+    if state == wanted:
+        return f"already {state}."
+    if not allowed:
+        return f"{state} and cannot become {wanted}: {state} is final."
+    return f"{state} and cannot become {wanted}. From {state} it can become: {', '.join(allowed)}."
 
 
 class DatasetExistsError(FloeError):

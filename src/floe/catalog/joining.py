@@ -41,7 +41,7 @@ from floe.catalog.tables import (
     SchemaSighting,
     Table,
 )
-from floe.catalog.versions import READY, SUPERSEDED
+from floe.catalog.versions import EXTERNAL, READY, SUPERSEDED, WRITTEN
 from floe.spec.identity import version_tag
 
 LIVE = (READY, SUPERSEDED)
@@ -350,10 +350,7 @@ def _join_versions(
     kept_rows = _rows_of(session, VERSIONS, set(into.values()))
     states = {row.dataset_version_id: row.state for row in (*incoming, *kept_rows)}
     origin = {row.dataset_version_id: row.dataset_id for row in incoming}
-    # What others announced under another name never stands for what floe writes itself.
-    outsiders = {
-        gone.dataset_id for gone, kept in pairs.items() if kept.floe_writes > gone.floe_writes
-    }
+    joined_states = {gone.dataset_id: _joined_states(gone, kept) for gone, kept in pairs.items()}
     taken = {(row.dataset_id, row.version_tag): row for row in kept_rows}
     same: dict[int, Any] = {}
     for row in incoming:
@@ -366,8 +363,7 @@ def _join_versions(
         before = {"id": row.dataset_version_id, "tag": row.version_tag, "seq": row.seq}
         journals[gone].versions.append({**before, "state": row.state})
         row.dataset_id = kept
-        if gone in outsiders and row.state == READY:
-            row.state = SUPERSEDED
+        row.state = joined_states[gone].get(row.state, row.state)
         while (kept, row.version_tag) in taken:
             row.seq += 1
             row.version_tag = own_tag(row)
@@ -381,6 +377,20 @@ def _join_versions(
                 before = {"id": row.dataset_version_id, "state": states[row.dataset_version_id]}
                 journal.kept_versions.append(before)
     session.flush()
+
+
+def _joined_states(gone: Dataset, kept: Dataset) -> Mapping[str, str]:
+    """Return the states that versions take on when they move to another dataset.
+
+    They are treated as if they had been announced under the other name. So they never become
+    READY where floe writes the versions itself, also not later when floe's own version is
+    retracted, and they are validated where versions from outside are.
+    """
+    if kept.floe_writes and not gone.floe_writes:
+        return {READY: EXTERNAL, SUPERSEDED: EXTERNAL, WRITTEN: EXTERNAL}
+    if kept.needs_validation and not gone.needs_validation:
+        return {READY: WRITTEN}
+    return {}
 
 
 def _journals_of(

@@ -35,7 +35,7 @@ from floe.catalog.tables import (
     QualityCheckDef,
     Table,
 )
-from floe.catalog.versions import READY, SUPERSEDED
+from floe.catalog.versions import EXTERNAL, READY, SUPERSEDED, WRITTEN
 from floe.errors import FloeError
 
 # Databases take only so many conditions in one statement.
@@ -225,7 +225,9 @@ class _Undo:
             left.append((row.business_date, row.partition_key))
             row.dataset_id = self._restored
             row.version_tag, row.seq = before["tag"], before["seq"]
-            if row.state in LIVE and before["state"] in LIVE:
+            # A state that a person or a check has set since stays.
+            both_live = row.state in LIVE and before["state"] in LIVE
+            if both_live or row.state in (WRITTEN, EXTERNAL):
                 row.state = before["state"]
         for before in journal["kept_versions"]:
             row = versions.get(before["id"])

@@ -21,7 +21,8 @@ READY, REJECTED, ABANDONED = "READY", "REJECTED", "ABANDONED"
 SUPERSEDED, RETRACTED, VACUUMED, EXTERNAL = "SUPERSEDED", "RETRACTED", "VACUUMED", "EXTERNAL"
 
 # Own versions are WRITING then PUBLISHING; a foreign one that must be validated starts WRITTEN.
-# EXTERNAL was read by somebody and never announced here: it becomes READY if it is announced.
+# EXTERNAL is known from others only: somebody read it and nobody announced it, or it was announced
+# under a name that was joined to a dataset which floe writes itself.
 NEXT_STATES: dict[str, frozenset[str]] = {
     WRITING: frozenset({PUBLISHING, REJECTED, ABANDONED}),
     PUBLISHING: frozenset({READY, REJECTED, ABANDONED}),

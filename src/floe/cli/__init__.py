@@ -1,5 +1,6 @@
 """The command line: one module per command, this one puts them together."""
 
+import os
 import sys
 
 import typer
@@ -19,6 +20,7 @@ from floe.cli import (
     down,
     drift,
     events,
+    init,
     lineage,
     partitions,
     process,
@@ -55,6 +57,7 @@ app = typer.Typer(
 )
 
 WRITE, READ, JOBS, RUN = "Write and check", "Look around", "Take old jobs along", "Run the platform"
+app.command(rich_help_panel=WRITE)(init.init)
 app.command(rich_help_panel=WRITE)(validate.validate)
 app.command(rich_help_panel=WRITE)(compile.compile)
 app.command(rich_help_panel=WRITE)(schema.schema)
@@ -108,9 +111,20 @@ def floe(
 
 
 def main() -> None:
-    """Run a command; what the user can act on is said in one sentence, without a traceback."""
+    """Run a command; print an error that the user can act on without a traceback."""
     try:
         app()
     except FloeError as error:
         err.print(str(error), style="red", markup=False)
         sys.exit(error.exit_code)
+    finally:
+        _flush_output()
+
+
+def _flush_output() -> None:
+    """Write what is buffered; a reader that has gone, as with `| head`, is no error."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more when it ends, and would complain about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,6 +6,7 @@ import typer
 
 from floe.cli.options import ProjectOption
 from floe.cli.output import console, err
+from floe.cli.validate import print_warnings
 
 if TYPE_CHECKING:
     from floe.settings import ProjectPaths
@@ -29,6 +30,7 @@ def compile(project: ProjectOption = None, check: CheckOption = False) -> None: 
     compiled = compile_project(paths, validate=validate_with_sql)
     shown = paths.compiled.relative_to(paths.root)
     write_compiled(paths, compiled)
+    print_warnings(compiled.warnings)
     sources = len(compiled.sources)
     plural = "" if sources == 1 else "s"
     console.print(

@@ -33,14 +33,15 @@ def table(title: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     if widths is None:
         lists = (_facts(row) for row in rows)
         return Group(Text(title, style="bold"), *(Group(Text(""), one) for one in lists))
-    grid = Table(title=title, title_justify="left", box=SIMPLE_HEAD, title_style="bold")
+    grid = Table(box=SIMPLE_HEAD)
     for name, width in widths.items():
         number = any(type(row[name]) is int for row in rows)
         justify: JustifyMethod = "right" if number else "left"
         grid.add_column(name, justify=justify, overflow="fold", width=width)
     for row in rows:
         grid.add_row(*(_cell(value) for value in row.values()))
-    return grid
+    # rich would wrap a title of its own to the width of the columns.
+    return Group(Text(title, style="bold"), grid)
 
 
 def print_facts(title: str, facts: Mapping[str, Any]) -> None:

@@ -138,7 +138,9 @@ def _detach(site: "Site", arguments: "Sequence[str]", link: str | None) -> int:
         console.print(note, markup=False, soft_wrap=True)
     addresses = {one.name: one.address for one in found.services}
     _say_login(addresses.get("web") or addresses.get("api"), link)
-    console.print("It goes on. See: floe status. Stop with: floe down")
+    console.print(
+        "It keeps running in the background. Look with: floe status. Stop with: floe down"
+    )
     return int(found.broken)
 
 

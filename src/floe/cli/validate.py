@@ -1,20 +1,20 @@
-"""floe validate: list everything that is wrong with a project, or say that it is right."""
+"""floe validate: print all mistakes in a project, or a summary when it is valid."""
 
 from typing import TYPE_CHECKING
 
 import typer
 
 from floe.cli.options import JsonOption, ProjectOption
-from floe.cli.output import console, print_json
+from floe.cli.output import console, err, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Iterable, Sized
 
-    from floe.spec import Validation
+    from floe.spec import Finding, Validation
 
 
 def validate(project: ProjectOption = None, as_json: JsonOption = False) -> None:
-    """Check floe.yaml and the platform files; exit 1 when something is wrong."""
+    """Check floe.yaml and the platform files; exit 1 when a file has mistakes."""
     from floe.settings import find_project
     from floe.spec import validate_project
 
@@ -24,19 +24,24 @@ def validate(project: ProjectOption = None, as_json: JsonOption = False) -> None
         from floe.execution.declared_sql import with_sql_findings
 
         validation = with_sql_findings(paths, validation)
-    found = validation.findings
-    ok = not found
+    findings = validation.findings
+    ok = not findings
     if as_json:
-        findings = [finding.as_json() for finding in found]
-        print_json({"ok": ok, "findings": findings})
-    elif ok:
-        console.print(_summary(validation), markup=False, soft_wrap=True)
+        lists = {"findings": findings, "warnings": validation.warnings}
+        print_json({"ok": ok} | {name: [f.as_json() for f in each] for name, each in lists.items()})
     else:
-        for finding in found:
-            console.print(str(finding), markup=False, soft_wrap=True)
-        console.print(f"{_count(len(found), 'finding')}.", markup=False)
+        _print(validation)
     if not ok:
         raise typer.Exit(1)
+
+
+def _print(validation: "Validation") -> None:
+    print_warnings(validation.warnings)
+    findings = validation.findings
+    for finding in findings:
+        console.print(str(finding), markup=False, soft_wrap=True)
+    summary = f"{_count(len(findings), 'finding')}." if findings else _summary(validation)
+    console.print(summary, markup=False, soft_wrap=True)
 
 
 def _summary(validation: "Validation") -> str:
@@ -53,6 +58,12 @@ def _summary(validation: "Validation") -> str:
     return f"{spec.name} is valid: {', '.join(parts) or 'nothing declared yet'}."
 
 
-def _count(number: int, noun: str) -> str:
+def print_warnings(warnings: "Iterable[Finding]") -> None:
+    """Print uses of keys that floe does not enforce yet."""
+    for warning in warnings:
+        err.print(f"Warning: {warning}", markup=False, soft_wrap=True)
+
+
+def _count(count: int, noun: str) -> str:
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
+    return f"{count} {noun if count == 1 else plural}"

@@ -285,7 +285,8 @@ def _version_claim(part: DatasetPart, facets: Mapping[str, Raw], *, writes: bool
     if claim.rows is None and "rows" in facets:
         claim.rows = _count(_plain(facets["rows"]))
     if "path" in facets:
-        claim.path = _text(_inner(facets["path"], "path"), 1000)
+        path = _inner(facets["path"], "path")
+        claim.path = path if isinstance(path, str) and path else None
     claim.metadata = _json_of(kept) if kept else None
     return claim
 

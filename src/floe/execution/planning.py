@@ -287,11 +287,11 @@ def _lack(workspace: Workspace, one: Input, day: date) -> str:
 
 
 def whose(workspace: Workspace, dataset: str) -> str:
-    """Say who has to make a dataset."""
+    """Name the processes or the team that a dataset comes from."""
     writers = writers_of(workspace, dataset)
     if writers:
         return f"written by {' and '.join(writers)}"
-    owner = workspace.dataset(dataset).owner
+    owner = workspace.site.spec.owner_or_default(workspace.dataset(dataset).owner)
     return f"delivered by {owner.team}" if owner and owner.team else "delivered by others"
 
 

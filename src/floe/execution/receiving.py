@@ -88,8 +88,6 @@ def expected(workspace: Workspace, dataset: str, day: date) -> str:
     if not is_delivered(workspace, dataset):
         return ""
     form = format_of(workspace, dataset)
-    if isinstance(form, Extracts):
-        return "will be copied as it is then"
     assert isinstance(form, Delivered)
     place = VersionPlace(dataset, workspace.dataset(dataset), f"{day}.0", day)
     try:
@@ -100,6 +98,8 @@ def expected(workspace: Workspace, dataset: str, day: date) -> str:
         return f"is not complete: {error.reason}"
     except DeliveryRejectedError as error:
         return f"would be rejected: {error.reason}"
+    if isinstance(form, Extracts):
+        return "will be copied as it is then"
     return "" if found is None else "is there and will be received"
 
 
@@ -120,8 +120,6 @@ def find_unread(
 ) -> Unread:
     """Say whether a run would find a delivery that the catalog does not know yet."""
     form = format_of(workspace, dataset)
-    if isinstance(form, Extracts):
-        return Unread(known is None, reason="is copied from its database when a run starts")
     assert isinstance(form, Delivered)
     tag = f"{day}.0" if known is None else known.version_tag
     details = {} if known is None else details_of(known)
@@ -133,6 +131,8 @@ def find_unread(
         return Unread(is_there=False, reason=f"whose delivery is incomplete: {error.reason}")
     except DeliveryRejectedError as error:
         return Unread(is_there=False, reason=f"whose delivery is wrong: {error.reason}")
+    if isinstance(form, Extracts):
+        return Unread(known is None, reason="is copied from its database when a run starts")
     if delivery is None or (known is not None and is_settled(workspace, dataset, known, delivery)):
         return Unread(is_there=False)
     return Unread(is_there=True, replaces=known is not None and known.checksum is not None)

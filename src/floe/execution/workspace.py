@@ -39,7 +39,8 @@ class UndeclaredError(FloeError):
     """A name was given that floe.yaml does not declare."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
-        hint = suggest(name, known) or f"List them with: floe {kind}s"
+        plural = {"process": "processes"}.get(kind, f"{kind}s")
+        hint = suggest(name, known) or f"List them with: floe {plural}"
         super().__init__(f"floe.yaml declares no {kind} '{name}'. {hint}".rstrip())
 
 

@@ -34,7 +34,7 @@ def _external(spec: ProjectSpec, name: str) -> AssetSpec:
         asset_key(name),
         description=dataset.description or None,
         group_name=group_of(name, dataset),
-        owners=owners_of(dataset.owner),
+        owners=owners_of(spec.owner_or_default(dataset.owner)),
         tags=tags_of(dataset.tags),
         kinds=kinds_of(None, dataset),
     )

@@ -173,7 +173,10 @@ def _spec(loading: Loading, draft: _Draft, output: OutputAsset) -> AssetSpec:
         deps=sorted(draft.deps),
         description=described or None,
         group_name=group_of(output.dataset, dataset),
-        owners=owners_of(dataset.owner if dataset else None, process.owner),
+        owners=owners_of(
+            dataset.owner if dataset else None,
+            loading.site.spec.owner_or_default(process.owner),
+        ),
         tags=tags_of(dataset.tags if dataset else (), process.tags),
         kinds=kinds_of(process, dataset),
         metadata=metadata,

@@ -7,8 +7,7 @@ into 1.1 on the way. Keys are sorted: the same tree always gives the same bytes.
 import json
 from typing import Any
 
-from floe.spec.scalars import NUMBER, Plain
-from floe.spec.yaml_tree import Tree
+from floe.spec.yaml_tree import NUMBER, Plain, Tree
 
 
 def dump_tree(value: Tree, indent: int = 0) -> str:

@@ -21,14 +21,13 @@ from floe.spec.checks import SqlCheck
 from floe.spec.collector import collector_paused
 from floe.spec.compiled_json import dump_tree, load_tree
 from floe.spec.document import Document, Place, read_document, shown
-from floe.spec.findings import KeyPath, SpecError
+from floe.spec.findings import Finding, KeyPath, SpecError
 from floe.spec.includes import included_files
 from floe.spec.loader import LoadedProject, Validation, spec_of, validate_project
 from floe.spec.project import SECTIONS, ProjectSpec
-from floe.spec.scalars import Plain
 from floe.spec.sql_files import names_file
 from floe.spec.variables import value_at
-from floe.spec.yaml_tree import Tree
+from floe.spec.yaml_tree import Plain, Tree
 
 FORMAT = 1
 _RECOMPILE = "Run: floe compile."
@@ -53,6 +52,8 @@ class Compiled:
     """Each source's path, relative to the project, and its SHA-256."""
     text: str
     """What is written to the compiled file."""
+    warnings: tuple[Finding, ...] = ()
+    """Uses of keys that floe does not enforce yet."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def compile_project(
     body = _body(document, sources)
     digest = hashlib.sha256(dump_tree(body).encode()).hexdigest()
     text = dump_tree({**body, "hash": digest}) + "\n"
-    return Compiled(validation.spec.name, digest, sources, text)
+    return Compiled(validation.spec.name, digest, sources, text, validation.warnings)
 
 
 def write_compiled(paths: ProjectPaths, compiled: Compiled) -> Path:

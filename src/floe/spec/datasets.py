@@ -8,7 +8,7 @@ from floe.spec.base import SpecModel
 from floe.spec.checks import AnyCheck
 from floe.spec.formats import DEFAULT_FORMAT, Options, typed_options
 from floe.spec.names import DatasetName, Email
-from floe.spec.promises import LegalHold, Owner, RetentionOrAge, Sla
+from floe.spec.promises import DatasetSla, LegalHold, Owner, RetentionOrAge
 from floe.spec.sql_types import ColumnType
 from floe.spec.values import AnyValue, OneOrMany, Zone
 
@@ -148,7 +148,7 @@ class DatasetSpec(SpecModel):
     """The partition definition of `orchestration.partitions` that its versions follow."""
     timezone: Zone | None = None
     """The zone of its business dates, when not that of the project."""
-    sla: Sla | None = None
+    sla: DatasetSla | None = None
     """When a version is promised."""
     checks: tuple[AnyCheck, ...] = ()
     """What must hold before anyone reads a version."""

@@ -136,7 +136,7 @@ def location_date(pattern: str, path: str) -> Part | None:
     except ValueError:
         return None
     partition = match.groupdict().get("partition")
-    return Part(day, None if partition == day.isoformat() else partition)
+    return Part(day, None if partition == day.isoformat() else _shortened(partition or ""))
 
 
 @lru_cache(10_000)
@@ -202,7 +202,11 @@ def _partition(rest: str, found: Sequence[_Found]) -> str | None:
     day = _business_date(found) if found else None
     others = [one.day.isoformat() for one in found if one.day != day]
     folders = [one[0] for one in _KEY_AND_VALUE.finditer(rest) if DATE_MARK not in one[2]]
-    partition = SEPARATOR.join([*dict.fromkeys(others), *folders])
+    return _shortened(SEPARATOR.join([*dict.fromkeys(others), *folders]))
+
+
+def _shortened(partition: str) -> str | None:
+    """Return a partition that fits into the catalog; a digest keeps long ones apart."""
     if len(partition) > LONGEST_PARTITION:
         digest = hashlib.blake2b(partition.encode(), digest_size=8).hexdigest()
         partition = f"{partition[: LONGEST_PARTITION - 17]}#{digest}"

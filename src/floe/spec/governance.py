@@ -31,8 +31,6 @@ class Governance(SpecModel):
 
     classifications: tuple[str, ...] = ("public", "internal", "confidential", "restricted")
     """The words for how sensitive data is, from least to most."""
-    classification_source: Literal["floe", "dbt_meta"] = "floe"
-    """Whether classifications stand here or in the meta of dbt models."""
     policies: dict[str, Policy] = Field(default_factory=dict)
     """What is done with sensitive columns, by name."""
     require: tuple[Requirement, ...] = ()

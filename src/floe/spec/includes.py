@@ -13,8 +13,8 @@ from pydantic_core import PydanticCustomError
 
 from floe.spec.document import EXTENSION, Document, Origin, shown
 from floe.spec.findings import Finding, KeyPath, Problem, key_text
-from floe.spec.interpolation import VariableSyntaxError, substitute
 from floe.spec.patterns import check_glob
+from floe.spec.variables import VariableSyntaxError, substitute
 from floe.spec.yaml_source import YamlSource, read_yaml
 from floe.spec.yaml_tree import Tree
 

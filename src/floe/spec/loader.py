@@ -11,6 +11,7 @@ from floe.spec.document import Document, Located, read_document
 from floe.spec.examine import Examination, examine
 from floe.spec.findings import Finding, SpecError, sort_findings
 from floe.spec.includes import expand_includes
+from floe.spec.pending import PENDING_KEYS, find_pending
 from floe.spec.platform import PlatformSpec
 from floe.spec.project import SECTIONS, ProjectSpec
 from floe.spec.rules import Draft, check_platform, check_profiles, check_project
@@ -35,6 +36,8 @@ class Validation:
     document: Document
     spec: ProjectSpec
     findings: tuple[Finding, ...]
+    warnings: tuple[Finding, ...] = ()
+    """Uses of keys that floe accepts and does not enforce yet."""
 
 
 @collector_paused()
@@ -78,13 +81,17 @@ def validate_project(paths: ProjectPaths, environ: Environ | None = None) -> Val
         draft = Draft(examination.spec, examination.tree, paths.root)
         findings += examination.findings()
         findings += examination.judge(check_project(draft))
+    warnings = find_pending(document, PENDING_KEYS["floe.yaml"])
     for file in _platform_files(paths, _environ(environ)):
-        findings += _validate_platform(examination, paths.root, file)
-    return Validation(document, examination.spec, sort_findings(findings))
+        platform = read_document(paths.root, file)
+        findings += _validate_platform(examination, paths.root, platform)
+        warnings += find_pending(platform, PENDING_KEYS["platform.yaml"])
+    return Validation(document, examination.spec, sort_findings(findings), sort_findings(warnings))
 
 
-def _validate_platform(project: Examination[ProjectSpec], root: Path, file: Path) -> list[Finding]:
-    document = read_document(root, file)
+def _validate_platform(
+    project: Examination[ProjectSpec], root: Path, document: Document
+) -> list[Finding]:
     if not document.is_readable:
         return document.findings
     platform = examine(PlatformSpec, document, environ=None)

@@ -1,7 +1,5 @@
 """Observability: what a project reports about its runs, and whom it tells."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from floe.spec.base import SpecModel
@@ -25,16 +23,10 @@ class Observability(SpecModel):
     """What is reported. Where to is said in platform.yaml."""
 
     traces: bool = True
-    """Whether runs leave spans."""
-    metrics: bool = True
-    """Whether runs leave metrics."""
-    lineage: bool = True
-    """Whether runs leave lineage events."""
+    """Send spans of runs to the OpenTelemetry collector, where one is configured."""
     column_lineage: bool = True
     """Whether lineage goes down to columns."""
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Attributes put on every span and event, such as the cost centre."""
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """How much runs log."""
+    """Resource attributes of every span, such as the cost centre."""
     notify: Notify = Notify()
     """Whom to tell of what."""

@@ -95,8 +95,6 @@ class CatalogDatabase(SpecModel):
     """Who logs in."""
     password: Secret | None = None
     """The password."""
-    pool_size: Annotated[int, Field(ge=1, le=1000)] = 8
-    """How many connections to keep."""
     retention: CatalogRetention = CatalogRetention()
     """How long it keeps what happened."""
 
@@ -138,8 +136,6 @@ class Api(SpecModel):
     """The port it listens on."""
     url: str | None = None
     """The address under which others reach it."""
-    token: Secret | None = None
-    """The token that jobs and the CLI use, when the API runs elsewhere."""
     oidc: Oidc | None = None
     """The identity provider."""
 
@@ -212,14 +208,12 @@ class Endpoint(SpecModel):
 
 
 class PlatformObservability(SpecModel):
-    """Where traces, metrics and lineage go, beside the catalog."""
+    """Where traces and lineage go besides the catalog."""
 
     otlp: Endpoint | None = None
     """An OpenTelemetry collector."""
     openlineage: tuple[Endpoint, ...] = ()
-    """Other lineage servers that get every event too."""
-    prometheus: bool = True
-    """Whether the API offers /metrics."""
+    """OpenLineage servers to forward every event to."""
 
 
 class LogChannel(SpecModel):

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field
 
 from floe.spec.base import SpecModel
 from floe.spec.names import Alias, DatasetName, FunctionRef, ProcessName
-from floe.spec.promises import Owner, Sla
+from floe.spec.promises import Owner, ProcessSla
 from floe.spec.secrets import TextOrSecret
 from floe.spec.values import AnyValue, Command, Duration, parse_duration
 
@@ -129,7 +129,7 @@ class ProcessSpec(SpecModel):
     """How often to try again."""
     timeout: Duration | None = None
     """When to give up on an attempt."""
-    sla: Sla | None = None
+    sla: ProcessSla | None = None
     """When its outputs are promised, and how long it may take."""
     concurrency: Literal["wait", "refuse"] = "wait"
     """What a second run for the same date does while the first runs."""

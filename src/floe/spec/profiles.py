@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from floe.errors import FloeError
 from floe.settings import ProjectPaths
-from floe.spec.interpolation import substitute
 from floe.spec.nearby import nearest
 from floe.spec.platform import CatalogDatabase, PlatformSpec
+from floe.spec.variables import substitute
 from floe.spec.yaml_source import read_yaml
 
 DEFAULT = "default"

@@ -10,6 +10,7 @@ from floe.spec.names import DatasetName, ProcessName, ProfileName, ProjectName
 from floe.spec.observability import Observability
 from floe.spec.orchestration import Orchestration
 from floe.spec.processes import ProcessSpec
+from floe.spec.promises import Owner
 from floe.spec.transforms import DbtTransform
 from floe.spec.values import Zone
 
@@ -60,6 +61,10 @@ class ProjectSpec(SpecModel):
     """What every dataset must declare, and how sensitive data is treated."""
     observability: Observability = Observability()
     """What runs report, and whom they tell."""
+
+    def owner_or_default(self, owner: Owner | None) -> Owner | None:
+        """Return the declared owner of a dataset or process, or the default of the project."""
+        return owner or self.governance.default_owner
 
     def calendar_named(self, name: str) -> Calendar:
         """Return a calendar of the project, or a built-in one."""

@@ -30,7 +30,7 @@ class Escalation(SpecModel):
 
 
 class Sla(SpecModel):
-    """A promise: a version for each business date by a time, or a run within a duration."""
+    """A promise: what the SLA of a dataset and that of a process have in common."""
 
     description: str = ""
     """Why the promise matters, for those who are woken up by it."""
@@ -42,16 +42,26 @@ class Sla(SpecModel):
     """The calendar of business days on which the promise holds."""
     day_offset: Annotated[int, Field(ge=0, le=366)] = 0
     """How many days after the business date `due` falls; business days of the calendar, if any."""
-    max_age: Duration | None = None
-    """How old the newest version may be at any time."""
-    max_duration: Duration | None = None
-    """How long a run may take."""
     warn_before: Duration | None = None
     """How long before the breach to warn."""
     notify: OneOrMany = ()
     """The notification channels of platform.yaml to use."""
     escalate: tuple[Escalation, ...] = ()
     """Whom to tell later, when the promise stays broken."""
+
+
+class DatasetSla(Sla):
+    """A promise: a version for each business date by a time of day, or a maximum age."""
+
+    max_age: Duration | None = None
+    """How old the newest version may be at any time."""
+
+
+class ProcessSla(Sla):
+    """A promise: outputs for each business date by a time of day, or a maximum run time."""
+
+    max_duration: Duration | None = None
+    """How long a run may take."""
 
 
 class Retention(SpecModel):

@@ -20,8 +20,8 @@ from pydantic import (
 )
 
 from floe.spec.nearby import nearest
-from floe.spec.scalars import typed
 from floe.spec.wrong import only_text, text_schema, wrong
+from floe.spec.yaml_tree import typed
 
 _UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION = re.compile("".join(rf"(?:([0-9]{{1,9}}){unit})?" for unit in _UNITS))

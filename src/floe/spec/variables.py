@@ -1,31 +1,101 @@
-"""Give the variables of a tree their values; those without one are marked as not known yet."""
+"""Replace `${VAR}`, `${VAR:default}` and `${VAR:-default}`; `$${` is the text `${`.
 
-from collections.abc import Mapping
+Braces balance, so that a default may hold placeholders or other variables:
+`${FX_DIR:landing/{business_date}}`. A variable that is set to nothing takes its default.
+"""
+
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from floe.errors import FloeError
 from floe.spec.document import Located
 from floe.spec.findings import KeyPath, Problem
-from floe.spec.interpolation import VariableSyntaxError, substitute
-from floe.spec.scalars import Plain, read_plain
-from floe.spec.yaml_tree import Tree
+from floe.spec.yaml_tree import Plain, Tree, read_plain
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPENING = re.compile(r"\$?\$\{")
+_ESCAPED = "$${"
+_MAX_NESTING = 5
+
+Lookup = Callable[[str], str | None]
+
+
+class VariableSyntaxError(FloeError):
+    """A `${` is not followed by a valid variable."""
+
+    hint = "Write ${NAME} or ${NAME:default}, or $${ for the text ${ itself."
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """Text with its variables replaced, and the variables without a value or default."""
+
+    text: str
+    missing: tuple[str, ...] = ()
+
+
+def substitute(text: str, lookup: Lookup) -> Substitution:
+    """Replace variables; leave those without a value or default unchanged."""
+    missing: list[str] = []
+    return Substitution(_replace(text, lookup, missing, depth=0), tuple(missing))
+
+
+def _replace(text: str, lookup: Lookup, missing: list[str], depth: int) -> str:
+    if depth > _MAX_NESTING:
+        raise VariableSyntaxError(f"variables are nested deeper than {_MAX_NESTING} levels")
+    parts: list[str] = []
+    position = 0
+    while opening := _OPENING.search(text, position):
+        parts.append(text[position : opening.start()])
+        if opening.group() == _ESCAPED:
+            parts.append("${")
+            position = opening.end()
+            continue
+        end = _closing_brace(text, opening.end())
+        parts.append(_value(text[opening.end() : end], lookup, missing, depth))
+        position = end + 1
+    return "".join([*parts, text[position:]])
+
+
+def _closing_brace(text: str, start: int) -> int:
+    depth = 1
+    for position in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
+        if depth == 0:
+            return position
+    raise VariableSyntaxError(f"'{text[start - 2 : start + 20]}' has no closing brace")
+
+
+def _value(inner: str, lookup: Lookup, missing: list[str], depth: int) -> str:
+    name, colon, default = inner.partition(":")
+    if not _NAME.fullmatch(name):
+        raise VariableSyntaxError(f"'${{{inner}}}' does not name a variable")
+    value = lookup(name)
+    if colon:
+        return value or _replace(default.removeprefix("-"), lookup, missing, depth + 1)
+    if value is None:
+        missing.append(name)
+        return f"${{{inner}}}"
+    return value
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A tree whose variables were replaced."""
+    """A tree with its variables replaced."""
 
     tree: dict[str, Tree]
     opaque: frozenset[KeyPath]
-    """Where a value is not known: nothing can be said about it, right or wrong."""
+    """Paths whose value is unknown and cannot be checked."""
     problems: tuple[Problem, ...]
 
 
 def resolve_variables(document: Located, environ: Mapping[str, str] | None) -> Resolved:
-    """Replace variables, from the environment or, when there is none, by their defaults alone.
+    """Replace variables from the environment, or only by their defaults when it is None.
 
-    The document's own tree stays as it is. Without an environment a variable that has no
-    default is no mistake: its place is opaque, and it is checked when the project is loaded.
+    The document's tree is not changed. Without an environment, a variable that has no default
+    is not an error: its path is opaque and its value is checked when the project is loaded.
     """
     editor = _Editor(document.tree)
     opaque: set[KeyPath] = set()
@@ -36,23 +106,23 @@ def resolve_variables(document: Located, environ: Mapping[str, str] | None) -> R
         if not isinstance(written, str) or "${" not in written:
             continue
         try:
-            found = substitute(written, lookup)
+            result = substitute(written, lookup)
         except VariableSyntaxError as error:
             problems.append(Problem(path, str(error), error.hint))
             opaque.add(path)
             continue
-        if found.missing:
+        if result.missing:
             opaque.add(path)
-            problems += [] if environ is None else [_not_set(path, found.missing[0])]
+            problems += [] if environ is None else [_not_set(path, result.missing[0])]
         else:
-            value = read_plain(found.text) if isinstance(written, Plain) else found.text
+            value = read_plain(result.text) if isinstance(written, Plain) else result.text
             editor.set(path, value)
     tree = _without_null_keys(editor.tree)
     return Resolved(tree, frozenset(opaque), tuple(problems))
 
 
 def _without_null_keys(tree: Tree) -> Tree:
-    """Leave out keys whose value is null: null means absent. What has none stays as it is."""
+    """Drop keys whose value is null (null means absent); return unchanged parts as they are."""
     if isinstance(tree, dict):
         kept = {
             key: _without_null_keys(value) if isinstance(value, dict | list) else value
@@ -74,7 +144,7 @@ def _not_set(path: KeyPath, name: str) -> Problem:
 
 
 def value_at(tree: Tree, path: KeyPath) -> Any:
-    """Return what stands at a path, None when there is nothing."""
+    """Return the value at a path, or None."""
     for step in path:
         if isinstance(tree, dict):
             tree = tree.get(step)
@@ -86,7 +156,7 @@ def value_at(tree: Tree, path: KeyPath) -> Any:
 
 
 class _Editor:
-    """Changes values in a copy of a tree; what is not touched is shared with the original."""
+    """Changes values in a copy of a tree; unchanged parts are shared with the original."""
 
     def __init__(self, tree: dict[str, Tree]) -> None:
         self.tree = dict(tree)

@@ -1,31 +1,128 @@
-"""Turn composed YAML into plain dicts, lists and text, in one walk.
+"""Parse YAML text into plain dicts, lists and text.
 
-No tag builds an object, no key is given twice, and no alias grows without end.
+The schema decides the type of a value, not its spelling: version 1.10 stays 1.10, NO stays a
+country and 18:30 a time. Unquoted numbers and booleans are marked (Plain) for the few keys
+that take any value. Tags that build objects and repeated keys are findings; nesting and
+alias expansion are limited.
 """
 
+import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from yaml._yaml import CParser
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from floe.spec.findings import Finding, KeyPath, key_text
-from floe.spec.scalars import Plain, read_plain
-from floe.spec.yaml_nodes import COLLECTION, MAX_DEPTH, PLAIN, QUOTED, is_merge
-from floe.spec.yaml_words import TOO_DEEP, TOO_MANY
 
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+BOOLEANS = {"true": "true", "True": "true", "TRUE": "true"} | {
+    "false": "false",
+    "False": "false",
+    "FALSE": "false",
+}
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+MAX_DIGITS = 300
+MAX_DEPTH = 40
+PLAIN, QUOTED, COLLECTION = "plain", "quoted", "collection"
+TOO_DEEP = (
+    f"nested deeper than {MAX_DEPTH} levels, or an alias that contains itself",
+    "Flatten it, or check the aliases.",
+)
+TOO_MANY = (
+    "too many values once its aliases are expanded",
+    "Use fewer aliases, or split the file with an include.",
+)
 _CORE = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset({QUOTED, f"{_CORE}str", "!"})
 _PLAIN_TAGS = frozenset({PLAIN} | {f"{_CORE}{kind}" for kind in ("int", "float", "bool", "null")})
 _COLLECTION_TAGS = frozenset({COLLECTION, f"{_CORE}map", f"{_CORE}seq", "!"})
 
 Tree = Any
-"""Nested dicts and lists of text, marked text (scalars.Plain) and None."""
+"""Nested dicts and lists of text, marked text (Plain) and None."""
 _Chain = tuple[Any, ...] | None
-"""A path as a linked list (parent, step): building it costs nothing until someone asks."""
+"""A path as a linked list (parent, step), flattened only when it is needed."""
+
+
+class Plain(str):
+    """Unquoted text that is a number or boolean, or may be once its variables are resolved."""
+
+    __slots__ = ()
+
+
+def read_plain(text: str) -> str | None:
+    """Read unquoted text: None, a marked number or boolean, or text."""
+    if text in NULLS:
+        return None
+    if text in BOOLEANS:
+        return Plain(BOOLEANS[text])
+    if len(text) <= MAX_DIGITS and NUMBER.fullmatch(text):
+        return Plain(text)
+    return text
+
+
+def typed(value: Any) -> Any:
+    """Convert marked text to numbers and booleans, recursively."""
+    if isinstance(value, Plain):
+        return _number_or_boolean(str(value))
+    if isinstance(value, dict):
+        return {key: typed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [typed(item) for item in value]
+    return value
+
+
+def _number_or_boolean(text: str) -> Any:
+    if text in ("true", "false") or NUMBER.fullmatch(text):
+        return json.loads(text)
+    return text
+
+
+class TooDeepError(Exception):
+    """Collections are nested more than MAX_DEPTH levels deep."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+
+
+def compose(text: str) -> Node | None:
+    """Compose one document; raise yaml.YAMLError or TooDeepError."""
+    node: Node | None = _Composer(text).get_single_node()
+    return node
+
+
+class _Composer(CParser):
+    """The C parser, with scalars kept as written and with a limit on nesting.
+
+    It recurses in C: without the limit, deep nesting crashes the process.
+    """
+
+    def __init__(self, text: str) -> None:
+        CParser.__init__(self, text)
+        self._depth = 0
+
+    def resolve(self, kind: type[Node], _value: str | None, implicit: Any) -> str:
+        if kind is ScalarNode:
+            return PLAIN if implicit[0] else QUOTED
+        return COLLECTION
+
+    def descend_resolver(self, parent: Node | None, _index: object) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise TooDeepError(parent.start_mark.line + 1 if parent is not None else 1)
+
+    def ascend_resolver(self) -> None:
+        self._depth -= 1
+
+
+def is_merge(key: Node) -> bool:
+    """Return whether a key merges another mapping: `<<: *anchor`."""
+    return bool(key.value == "<<" and key.tag == PLAIN)
 
 
 class TooLargeError(Exception):
-    """A tree grows beyond its limits."""
+    """A tree exceeds its limits."""
 
     def __init__(self, line: int, words: tuple[str, str]) -> None:
         self.line = line
@@ -34,7 +131,7 @@ class TooLargeError(Exception):
 
 @dataclass
 class TreeBuilder:
-    """Turns nodes into the plain tree in one walk."""
+    """Converts nodes to a plain tree in one pass."""
 
     name: str
     limit: int
@@ -84,11 +181,11 @@ class TreeBuilder:
         for key, value in node.value:
             name = key.value
             if not isinstance(key, ScalarNode):
-                self._find(key, chain, "a key must be text", "Use a plain name as the key.")
+                self._report(key, chain, "a key must be text", "Use a plain name as the key.")
             elif is_merge(key):
                 merges.append(value)
             elif name in built:
-                self._find_repeated(node, key, (chain, name))
+                self._report_repeated(node, key, (chain, name))
             else:
                 built[name] = self.build(value, (chain, name))
         for merge in merges:
@@ -101,21 +198,21 @@ class TreeBuilder:
                 for key, value in self.build(source, chain).items():
                     into.setdefault(key, value)
             else:
-                self._find(source, chain, "'<<' takes a mapping", "Write it as '<<: *anchor'.")
+                self._report(source, chain, "'<<' takes a mapping", "Write it as '<<: *anchor'.")
 
-    def _find_repeated(self, mapping: MappingNode, key: ScalarNode, chain: _Chain) -> None:
-        first = next(one for one, _ in mapping.value if one.value == key.value)
+    def _report_repeated(self, mapping: MappingNode, key: ScalarNode, chain: _Chain) -> None:
+        first = next(other for other, _ in mapping.value if other.value == key.value)
         line = first.start_mark.line + 1
-        self._find(
+        self._report(
             key, chain, f"the key '{key.value}' is given twice, first on line {line}",
             "Keep one of them.",
         )  # fmt: skip
 
     def _refuse_tag(self, node: Node, chain: _Chain) -> None:
-        shown = node.tag.replace(_CORE, "!!")
-        self._find(node, chain, f"the tag {shown} is not allowed", "Write the value without a tag.")
+        tag = node.tag.replace(_CORE, "!!")
+        self._report(node, chain, f"the tag {tag} is not allowed", "Write the value without a tag.")
 
-    def _find(self, node: Node, chain: _Chain, message: str, hint: str) -> None:
+    def _report(self, node: Node, chain: _Chain, message: str, hint: str) -> None:
         key = key_text(_flatten(chain))
         self.findings.append(Finding(self.name, node.start_mark.line + 1, key, message, hint))
 

@@ -5,7 +5,7 @@ catalog happens to be read.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 
@@ -151,10 +151,6 @@ def judge(facts: ProcessFacts) -> Standing:
     return next(standing for standing, applies in _RULES if applies(facts))
 
 
-def _lacks(facts: ProcessFacts, *states: InputState) -> bool:
-    return any(one.state in states for one in facts.lacking())
-
-
 def _was_taken_back(facts: ProcessFacts) -> bool:
     return facts.consumed and any(one.state != OutputState.GOOD for one in facts.outputs)
 
@@ -164,9 +160,9 @@ _RULES: Sequence[tuple[Standing, Callable[[ProcessFacts], bool]]] = (
     (Standing.DEAD, lambda facts: facts.run.state == RunState.DEAD),
     (
         Standing.BLOCKED,
-        lambda facts: _lacks(facts, InputState.REJECTED, InputState.RETRACTED),
+        lambda facts: bool(_refused(facts)),
     ),
-    (Standing.WAITS, lambda facts: _lacks(facts, InputState.MISSING)),
+    (Standing.WAITS, lambda facts: bool(_missing(facts))),
     (
         Standing.ARRIVED,
         lambda facts: bool(facts.lacking()) or any(one.newer for one in facts.inputs),
@@ -217,6 +213,35 @@ def _listed(inputs: Sequence[InputFacts]) -> str:
     return " and ".join(map(describe_input, inputs))
 
 
+def _refused(facts: ProcessFacts) -> list[InputFacts]:
+    states = (InputState.REJECTED, InputState.RETRACTED)
+    return [one for one in facts.lacking() if one.state in states]
+
+
+def _missing(facts: ProcessFacts) -> list[InputFacts]:
+    return [one for one in facts.lacking() if one.state == InputState.MISSING]
+
+
+def _arrivals(inputs: Sequence[InputFacts]) -> str:
+    """Say which deliveries no run has read; those of which there is no more to say together."""
+    plain = [one for one in inputs if not one.newer and not one.reason]
+    parts = [_arrival(one) for one in inputs if one not in plain]
+    if len(plain) == 1:
+        parts.append(describe_input(plain[0]))
+    elif plain:
+        names = [f"{one.dataset} of {one.business_date}, {one.whose}" for one in plain]
+        told = f"{'; '.join(names[:-1])}, and {names[-1]}"
+        parts.append(f"{told}, have arrived and have not been read")
+    return "; ".join(parts)
+
+
+def _arrival(one: InputFacts) -> str:
+    if not (one.newer and one.is_there):
+        return describe_input(one)
+    after = f" after {one.tag}" if one.tag else ""
+    return f"a new delivery of {one.dataset}{after} has arrived and has not been read"
+
+
 def _command(facts: ProcessFacts) -> str:
     return f"floe run {facts.process} --date {facts.business_date}"
 
@@ -234,18 +259,20 @@ def _dead(facts: ProcessFacts) -> str:
 
 def _blocked(facts: ProcessFacts) -> str:
     # What was refused comes first: it is what somebody has to act on.
-    lacking = sorted(
-        facts.lacking(), key=lambda one: one.state in (InputState.MISSING, InputState.ARRIVED)
-    )
-    parts = [
-        f"{describe_input(one)}{' is missing' if one.state == InputState.MISSING else ''}"
-        for one in lacking
-    ]
-    return f"{facts.process} cannot run for {facts.business_date}: {'; '.join(parts)}."
+    causes = [describe_input(one) for one in _refused(facts)]
+    parts = [_missing_too(one, causes) for one in _missing(facts)]
+    return f"{facts.process} cannot run for {facts.business_date}: {'; '.join(causes + parts)}."
+
+
+def _missing_too(one: InputFacts, causes: Sequence[str]) -> str:
+    """Say that an input is missing, and why unless that was said before."""
+    known = any(cause in one.because for cause in causes)
+    return f"{describe_input(replace(one, because='') if known else one)}, is missing"
 
 
 def _waits(facts: ProcessFacts) -> str:
-    return f"{facts.process} waits for {' and for '.join(map(describe_input, facts.lacking()))}."
+    # What has arrived is read by the run itself: nobody has to wait for it.
+    return f"{facts.process} waits for {'; for '.join(map(describe_input, _missing(facts)))}."
 
 
 def _unread(facts: ProcessFacts) -> list[InputFacts]:
@@ -253,16 +280,9 @@ def _unread(facts: ProcessFacts) -> list[InputFacts]:
 
 
 def _arrived(facts: ProcessFacts) -> str:
-    parts = [
-        f"a new delivery of {one.dataset}{f' after {one.tag}' if one.tag else ''} has arrived and "
-        "has not been read"
-        if one.newer and one.is_there
-        else describe_input(one)
-        for one in _unread(facts)
-    ]
     return (
-        f"{facts.process} can run for {facts.business_date}: {' and '.join(parts)}. "
-        f"A run reads it: {_command(facts)}"
+        f"{facts.process} can run for {facts.business_date}: {_arrivals(_unread(facts))}. "
+        f"Run: {_command(facts)}"
     )
 
 
@@ -292,7 +312,7 @@ def _retracted(facts: ProcessFacts) -> str:
 
 
 def _done(facts: ProcessFacts) -> str:
-    return f"{facts.process} has run for {facts.business_date} with all that there is."
+    return f"{facts.process} has run for {facts.business_date} and has read everything there is."
 
 
 def _failed(facts: ProcessFacts) -> str:
@@ -332,15 +352,14 @@ _SENTENCES: dict[Standing, _Wording] = {
 _CLAUSES: dict[Standing, _Wording] = {
     Standing.RUNS: lambda facts: f"which runs as {facts.run.run_id}",
     Standing.DEAD: lambda facts: f"whose run {facts.run.run_id} was killed",
-    Standing.BLOCKED: lambda facts: (
-        "which cannot run: "
-        + _listed([one for one in facts.lacking() if one.state != InputState.MISSING])
+    Standing.BLOCKED: lambda facts: f"which cannot run: {_listed(_refused(facts))}",
+    Standing.WAITS: lambda facts: f"which waits for {describe_input(_missing(facts)[0])}",
+    Standing.ARRIVED: lambda facts: (
+        f"which has not run: {_arrivals(_unread(facts))} ({_command(facts)})"
     ),
-    Standing.WAITS: lambda facts: f"which waits for {describe_input(facts.lacking()[0])}",
-    Standing.ARRIVED: lambda facts: f"which has not run: {_listed(_unread(facts))}",
     Standing.STALE: lambda facts: f"which has not run: {_listed(_stale_inputs(facts))}",
     Standing.RETRACTED: lambda _: "whose output was taken back",
     Standing.DONE: lambda _: "which has run and left no READY version",
     Standing.FAILED: _failed_clause,
-    Standing.READY: lambda _: "which has not run",
+    Standing.READY: lambda facts: f"which has not run ({_command(facts)})",
 }

@@ -24,9 +24,9 @@ from floe.execution.formats.contract import (
     VersionUnreadableError,
 )
 from floe.execution.formats.csv import CsvFormat
+from floe.execution.formats.deliveries import unchanged_files
 from floe.execution.formats.fixed_width import FixedWidthFormat
 from floe.execution.formats.foreign import foreign_read, one_line
-from floe.execution.formats.manifests.finding import unchanged_files
 from floe.execution.site import Site
 from floe.execution.spark.errors import SparkUnavailableError
 from tests.execution.formats.places import make_place, make_site, put
@@ -181,21 +181,27 @@ def test_manifests_are_read_in_the_spellings_of_others(site: Site, content: Any)
         ({"files": [entry(rows=3)]}, "fx.csv: the manifest says rows 3, found 2"),
         ({"files": [entry(size=5)]}, "fx.csv: the manifest says bytes 5, found 41"),
         ({"files": [entry(checksum="ab")]}, "fx.csv: the manifest says sha256 ab, found "),
-        ({"files": [entry(), entry("other.csv")]}, "other.csv is in the manifest and was not"),
-        ({"files": []}, "fx.csv was delivered and is not in the manifest"),
+        ({"files": [entry(), entry("other.csv")]}, "other.csv is in the manifest but was not"),
+        ({"files": []}, "fx.csv was delivered but is not in the manifest"),
         ({"files": [{"name": "fx.csv", "rows": 2}]}, "the manifest gives no sha256 for fx.csv"),
         ({"files": [entry(rows=None)]}, "the manifest gives no row counts"),
         ({"rows": 2, "checksum": "ab"}, "the manifest lists no files"),
         ({"files": [entry(), entry()]}, "it lists fx.csv twice"),
-        ({"files": [entry(), entry("../fx.csv")]}, "../fx.csv, which is outside the folder"),
-        ({"files": [entry("/etc/passwd")]}, "/etc/passwd, which is outside the folder"),
+        (
+            {"files": [entry(), entry("../fx.csv")]},
+            "../fx.csv, which is outside the delivery folder",
+        ),
+        ({"files": [entry("/etc/passwd")]}, "/etc/passwd, which is outside the delivery folder"),
         ('{"files": {"fx.csv": 2, "fx.csv": 3}}', "it has 'fx.csv' more than once"),
-        ({"files": [entry(rows=-2)]}, "'-2' is not a number of rows"),
-        ({"files": [entry(rows=2.0)]}, "'2.0' is not a number of rows"),
-        ({"files": [entry(rows=True)]}, "'True' is not a number of rows"),
-        ({"files": [entry(rows="1_000")]}, "'1_000' is not a number of rows"),
+        ({"files": [entry(rows=-2)]}, "invalid number of rows: '-2'"),
+        ({"files": [entry(rows=2.0)]}, "invalid number of rows: '2.0'"),
+        ({"files": [entry(rows=True)]}, "invalid number of rows: 'True'"),
+        ({"files": [entry(rows="1_000")]}, "invalid number of rows: '1_000'"),
         ({"files": [entry()], "rows": 9}, "all files together: the manifest says rows 9, found 2"),
-        ({"files": [entry(rows="many")]}, "manifest.json cannot be read: 'many' is not a number"),
+        (
+            {"files": [entry(rows="many")]},
+            "manifest.json cannot be read: invalid number of rows: 'many'",
+        ),
         ({"files": [{"rows": 2}]}, "names no file"),
         ("{", "manifest.json cannot be read: it is not JSON"),
         ("7", "it is neither an object nor a list"),
@@ -336,7 +342,7 @@ def test_a_control_file_says_rows_and_checksum(site: Site) -> None:
     with pytest.raises(DeliveryRejectedError, match="it has no line for 'md5'"):
         verify(site, feed(manifest=CONTROL))
     put(control, f"rows=two\nmd5={digest}\n")
-    with pytest.raises(DeliveryRejectedError, match="'two' is not a number of rows"):
+    with pytest.raises(DeliveryRejectedError, match="invalid number of rows: 'two'"):
         verify(site, feed(manifest=CONTROL))
 
 

@@ -18,8 +18,7 @@ from floe.execution.formats.contract import (
 from floe.execution.formats.csv import CsvFormat
 from floe.execution.formats.directories import DirectoryFormat
 from floe.execution.formats.files import FilesFormat, FilesFunctionMissingError
-from floe.execution.formats.latest import LatestOccupiedError
-from floe.execution.formats.locations import LocationError
+from floe.execution.formats.locations import LatestOccupiedError, LocationError
 from floe.execution.formats.parquet import ParquetFormat
 from floe.execution.site import Site
 from tests.execution.formats.places import make_place, put
@@ -87,7 +86,9 @@ def test_a_feed_is_one_file_and_its_manifest(site: Site, spark: "SparkSession") 
     assert ids(site, spark, CSV, place) == [0, 1, 2]
 
 
-def test_the_stable_location_leads_to_the_newest_version(site: Site, spark: "SparkSession") -> None:
+def test_the_stable_location_points_at_the_newest_version(
+    site: Site, spark: "SparkSession"
+) -> None:
     latest = site.root / "out/latest"
     first = written(site, spark)
     assert not latest.exists()
@@ -114,7 +115,7 @@ def test_the_stable_location_leads_to_the_newest_version(site: Site, spark: "Spa
     assert not latest.is_symlink()
     assert not (site.root / "out/latest.json").exists()
     put(latest / "mine.txt", "x")
-    with pytest.raises(LatestOccupiedError, match="is not a link of floe's"):
+    with pytest.raises(LatestOccupiedError, match="already exists and is not a link"):
         CSV.publish(site, spark, first, newest=True)
 
 
@@ -128,7 +129,7 @@ def test_a_version_without_its_marker_is_not_whole(site: Site, spark: "SparkSess
     CSV.discard(site, spark, place)
     CSV.discard(site, spark, place)
     assert not Path(place.path or "").exists()
-    with pytest.raises(VersionUnreadableError, match="is gone"):
+    with pytest.raises(VersionUnreadableError, match="is missing"):
         CSV.read(site, spark, place)
 
 

@@ -4,7 +4,7 @@ import json
 import threading
 from pathlib import Path
 
-from floe.execution.formats.latest import point_latest, withdraw_latest
+from floe.execution.formats.locations import point_latest, withdraw_latest
 from floe.execution.formats.storage import put_file
 from floe.execution.site import Site
 from tests.execution.formats.places import make_place, put
@@ -38,7 +38,7 @@ def test_whoever_follows_the_stable_location_always_finds_a_whole_version(site: 
     ]
 
 
-def test_a_stable_location_that_leads_elsewhere_is_left_alone(site: Site) -> None:
+def test_a_stable_location_that_points_elsewhere_is_left_alone(site: Site) -> None:
     place = make_place(feed={"latest": "out/latest"})
     withdraw_latest(site, place, site.root / "out/v1")
     point_latest(site, place, put(site.root / "out/v1/data.csv", "").parent)

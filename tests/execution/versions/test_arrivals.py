@@ -67,7 +67,7 @@ def test_a_key_that_is_there_twice_is_named(shop: Workshop) -> None:
         assert receive(project).reason == "unique_id: 2 rows share 1 key, such as id = 17"
 
 
-def test_a_link_that_leads_out_of_the_storage_is_not_followed(shop: Workshop) -> None:
+def test_a_link_out_of_the_storage_root_is_not_followed(shop: Workshop) -> None:
     folder = shop.root / "landing" / str(TUESDAY)
     elsewhere = shop.root.parent / f"{shop.root.name}-elsewhere"
     folder.rename(elsewhere)
@@ -76,7 +76,7 @@ def test_a_link_that_leads_out_of_the_storage_is_not_followed(shop: Workshop) ->
         arrival = receive(project)
         assert arrival.state == "REJECTED"
         assert arrival.reason == (
-            f"the symbolic link landing/{TUESDAY} leads out of the storage root, to {elsewhere}"
+            f"the symbolic link landing/{TUESDAY} points outside the storage root, to {elsewhere}"
         )
         folder.unlink()
         inside = shop.root / "arrived"

@@ -67,7 +67,7 @@ def job_of(step):
 
 definitions = Definitions(jobs=[job_of(one) for one in (note, wait_long, be_deaf, die, leave)])
 """
-WAIT_SECONDS = 90
+WAIT_SECONDS = 300
 
 
 @dataclass

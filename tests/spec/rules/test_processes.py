@@ -132,6 +132,11 @@ OUT = "outputs: {out: credit.exposure}\n"
             "9.sla.max_duration: '20 min' is not a duration. Write it as 30s, 20m, 1h30m or 90d.",
         ),
         (
+            f"{OUT}sql: x\nsla: {{max_age: 1d}}",
+            "9.sla.max_age: unknown key. Known here: calendar, day_offset, description, due, "
+            "escalate, max_duration, notify, timezone, warn_before.",
+        ),
+        (
             f"{OUT}function: score",
             "8.function: 'score' is not a function. "
             "Write it as module.function, such as risk.scoring.rate.",

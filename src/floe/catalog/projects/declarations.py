@@ -16,7 +16,7 @@ _CHECK_COLUMNS = frozenset({"name", "kind", "on_fail", "sql", "expect"})
 
 def dataset_fields(project: ProjectSpec, dataset: DatasetSpec) -> DatasetFields:
     """The columns of DATASET that a declaration fills."""
-    owner = dataset.owner
+    owner = project.owner_or_default(dataset.owner)
     return {
         "description": dataset.description or None,
         "category": dataset.category,
@@ -87,9 +87,9 @@ def check_fields(check: AnyCheck) -> tuple[str, CheckFields]:
     }
 
 
-def process_fields(name: str, process: ProcessSpec) -> ProcessFields:
+def process_fields(project: ProjectSpec, name: str, process: ProcessSpec) -> ProcessFields:
     """The columns of PROCESS that a declaration fills."""
-    owner = process.owner
+    owner = project.owner_or_default(process.owner)
     return {
         "name": name,
         "description": process.description or None,

@@ -81,7 +81,7 @@ def _fields(scope: Scope) -> dict[str, ProcessFields]:
     )
     fields = {}
     for name, spec in specs.items():
-        values = declarations.process_fields(name, spec)
+        values = declarations.process_fields(scope.spec, name, spec)
         values["project_id"] = scope.project.project_id
         values["sla_id"] = slas.get(f"process:{scope.process_key(name)}")
         fields[name] = values

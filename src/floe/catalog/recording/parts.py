@@ -23,6 +23,7 @@ from typing import NamedTuple
 from floe.catalog.recording.claims import DatasetClaim, EventClaim, Seen, VersionClaim
 from floe.catalog.recording.facets import read_object
 from floe.catalog.recording.scope import Recording
+from floe.catalog.tables.base import LONGEST_PLACE
 from floe.spec.dates import SEPARATOR, Dated, Part, below, location_date
 
 NO_PART = Part()
@@ -128,7 +129,7 @@ def _announce(
                 at=claim.at,
                 claim=version,
                 tag=tag_of(recording, one.dataset, NO_PART if one.is_whole else part),
-                path=version.path or one.path,
+                path=_storable(version.path or one.path),
                 rows=version.rows if one.is_whole else None,
                 size=version.size if one.is_whole else None,
                 schema_hash=recording.schema_hash(one.dataset),
@@ -141,6 +142,11 @@ def _announce(
                 historical=claim.historical,
                 process_id=recording.process_id(claim),
             )
+
+
+def _storable(path: str | None) -> str | None:
+    """Leave out a path that is too long for the catalog: a shortened one leads elsewhere."""
+    return path if path is not None and len(path) <= LONGEST_PLACE else None
 
 
 def _written(recording: Recording, dataset: DatasetClaim, location: str | None) -> list[_Written]:

@@ -170,7 +170,7 @@ class _Shelf:
                 new.append((one, self._place(one)))
             elif known.state == EXTERNAL:
                 confirmed.append((one, self._confirm(one, known)))
-        changed = self._settle(announced)
+        changed = self._settle([one for one, _ in (*new, *confirmed)])
         self._insert(new)
         self._rewrite(confirmed)
         self._recording.merging.assign(
@@ -323,7 +323,9 @@ class _Shelf:
     def _settle(self, announced: Sequence[Announced]) -> list[Stored]:
         """Let the newest version of each date be READY; return those that change.
 
-        The partitions of a date stand beside each other: each has a newest of its own.
+        Only dates that got a version are looked at. For the others somebody else may have decided
+        since which version is READY: one of floe's own runs, for instance. Each partition of a
+        date has a newest version of its own.
         """
         changed = []
         # Of other dates not all versions are known here.

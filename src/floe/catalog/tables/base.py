@@ -43,5 +43,6 @@ Short = Annotated[str, mapped_column(String(20))]
 Name = Annotated[str, mapped_column(String(200))]
 LongName = Annotated[str, mapped_column(String(300))]
 FullName = Annotated[str, mapped_column(String(600))]
-Place = Annotated[str, mapped_column(String(1000))]
+LONGEST_PLACE = 1000
+Place = Annotated[str, mapped_column(String(LONGEST_PLACE))]
 SchemaHash = Annotated[str, mapped_column(String(64))]

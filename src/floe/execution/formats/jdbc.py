@@ -77,6 +77,7 @@ class JdbcFormat:
     # A source: what is there now is copied, and the copy is the version.
 
     def find(self, site: Site, place: VersionPlace) -> Delivery | None:
+        _check_file_exists(site, place)
         # Whether it is new shows only when it was copied.
         return Delivery(str(_copy_folder(site, place)), "", details={"extract": True})
 
@@ -90,9 +91,9 @@ class JdbcFormat:
 
     def extract(self, site: Site, spark: "SparkSession", place: VersionPlace) -> Written:
         """Copy what the database holds now into files that nobody changes."""
+        _check_file_exists(site, place)
         folder = _copy_folder(site, place)
         remove_tree(folder)
-        _check_file_exists(site, place)
         frame = read_source(site, spark, place, source_of(site, place))
         names = ", ".join(f"`{name}`" for name in frame.columns)
         # The order of rows must not matter, and a sum of hashes has none.

@@ -1,30 +1,46 @@
-"""Where a version's files are: the placeholders of a location filled in, inside the storage."""
+"""Where a version's files are, and the stable location of a feed.
 
+A location is a pattern with placeholders, relative to the storage root; it must stay inside it.
+The stable location is a link to the newest version, with a JSON file beside it that names it.
+"""
+
+import json
 import os
 from collections.abc import Callable, Mapping
 from glob import escape
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 from floe.errors import FloeError
 from floe.execution.formats.contract import VersionPlace
-from floe.execution.formats.storage import storage_folder
+from floe.execution.formats.storage import put_file, put_link, storage_folder, sync_path
 from floe.execution.site import Site
 
 
 class LocationError(FloeError):
-    """A location does not lead to a place for this version."""
+    """A dataset's location is invalid for this version."""
 
     def __init__(self, dataset: str, location: str, reason: str) -> None:
         super().__init__(f"The location '{location}' of '{dataset}' {reason}")
 
 
+class LatestOccupiedError(FloeError):
+    """A feed's stable location is taken by something that floe did not create."""
+
+    def __init__(self, dataset: str, path: Path) -> None:
+        super().__init__(
+            f"The stable location {path} of '{dataset}' already exists and is not a link. "
+            "Move it away, or set feed.latest to another path."
+        )
+
+
 def fill(place: VersionPlace, location: str, quote: Callable[[str], str] = str) -> str:
     """Fill in the placeholders of a location."""
     values = _values(place)
-    wanted = {name for _, name, _, _ in Formatter().parse(location) if name is not None}
-    if missing := sorted(wanted - values.keys()):
-        reason = f"asks for {{{missing[0]}}}, which this version does not have."
+    used = {name for _, name, _, _ in Formatter().parse(location) if name is not None}
+    if missing := sorted(used - values.keys()):
+        reason = f"uses {{{missing[0]}}}, which this version does not have."
         raise LocationError(place.dataset, location, reason)
     return location.format_map({name: quote(value) for name, value in values.items()})
 
@@ -41,20 +57,20 @@ def _values(place: VersionPlace) -> Mapping[str, str]:
 
 
 def confine(site: Site, place: VersionPlace, location: str) -> Path:
-    """Return the path of a filled location; refuse one that leads out of the storage."""
+    """Return the path of a filled-in location; raise if it is outside the storage root."""
     root = storage_folder(site, place.spec)
     path = Path(os.path.normpath(root / location))
     if path == root or not path.is_relative_to(root):
         reason = (
-            f"leads out of {root}. Keep files inside the storage root, or declare a storage "
-            "profile in platform.yaml whose root is there."
+            f"points outside {root}. Keep files inside the storage root, or declare a storage "
+            "profile in platform.yaml with that root."
         )
         raise LocationError(place.dataset, location, reason)
     return path
 
 
 def version_folder(site: Site, place: VersionPlace) -> Path:
-    """Return the folder that a version written here gets for itself alone."""
+    """Return the folder that floe writes a version to; no other version shares it."""
     location = place.spec.location or f".floe/files/{place.dataset}"
     if "{version}" not in location:
         location = f"{location.rstrip('/')}/{{version}}"
@@ -62,13 +78,13 @@ def version_folder(site: Site, place: VersionPlace) -> Path:
 
 
 def known_folder(site: Site, place: VersionPlace) -> Path:
-    """Return the folder that the catalog keeps for a version, else where it would be."""
+    """Return the folder that the catalog records for a version, or its default folder."""
     if place.path is None:
         return version_folder(site, place)
     folder = confine(site, place, place.path)
-    # Every version directory is named by its tag. What is not may hold anything.
+    # Version directories carry their tag; any other folder may hold somebody else's files.
     if place.tag not in str(folder.relative_to(storage_folder(site, place.spec))):
-        raise LocationError(place.dataset, place.path, f"is not a directory of {place.tag} alone.")
+        raise LocationError(place.dataset, place.path, f"is not a directory of {place.tag} only.")
     return folder
 
 
@@ -79,5 +95,43 @@ def delivery_pattern(site: Site, place: VersionPlace) -> Path:
 
 
 def stable_path(site: Site, place: VersionPlace, location: str) -> Path:
-    """Return the path of a feed's stable location, or of a manifest."""
+    """Return the path of a feed's stable location, or of a manifest file."""
     return confine(site, place, fill(place, location))
+
+
+def point_latest(site: Site, place: VersionPlace, folder: Path) -> Mapping[str, Any]:
+    """Point a feed's stable location at this version."""
+    link = _link(site, place)
+    if link.exists() and not link.is_symlink():
+        raise LatestOccupiedError(place.dataset, link)
+    put_link(link, folder)
+    put_file(_pointer_file(link), _pointer(place, folder))
+    return {"latest": str(link)}
+
+
+def withdraw_latest(site: Site, place: VersionPlace, folder: Path) -> None:
+    """Remove a feed's stable location if it points at this version."""
+    link = _link(site, place)
+    if link.is_symlink() and link.resolve() == folder.resolve():
+        _pointer_file(link).unlink(missing_ok=True)
+        link.unlink()
+        sync_path(link.parent)
+
+
+def _link(site: Site, place: VersionPlace) -> Path:
+    assert place.spec.feed is not None
+    return stable_path(site, place, place.spec.feed.latest)
+
+
+def _pointer_file(link: Path) -> Path:
+    return link.with_name(f"{link.name}.json")
+
+
+def _pointer(place: VersionPlace, folder: Path) -> bytes:
+    content = {
+        "dataset": place.dataset,
+        "version": place.tag,
+        "business_date": place.business_date.isoformat(),
+        "path": str(folder),
+    }
+    return (json.dumps(content, indent=2) + "\n").encode()

@@ -12,7 +12,7 @@ from floe.execution.formats.contract import (
 )
 from floe.execution.formats.differences import column_difference
 from floe.execution.formats.directories import DirectoryFormat
-from floe.execution.formats.manifests.reading import Reading
+from floe.execution.formats.manifests import Reading
 from floe.execution.formats.storage import spark_paths, to_spark
 from floe.execution.site import Site
 from floe.spec.formats import ParquetOptions

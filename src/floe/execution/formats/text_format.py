@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from floe.execution.formats.contract import BadRecords, DeliveryRejectedError, VersionPlace
-from floe.execution.formats.directories import DirectoryFormat
-from floe.execution.formats.manifests.reading import Reading
-from floe.execution.formats.manifests.writing import version_files
+from floe.execution.formats.directories import DirectoryFormat, version_files
+from floe.execution.formats.manifests import Reading
 from floe.execution.formats.records import NOT_SPLIT, BadRecord, Records
 from floe.execution.formats.storage import data_files, remove_tree, storage_folder, to_spark
 from floe.execution.formats.text import (

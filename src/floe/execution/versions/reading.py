@@ -49,7 +49,7 @@ _WHY_NOT = {
     ABANDONED: "was never finished",
     WRITING: "is being written",
     PUBLISHING: "is being published",
-    EXTERNAL: "is known only from those who read it elsewhere",
+    EXTERNAL: "was made or read elsewhere and never received here",
 }
 
 

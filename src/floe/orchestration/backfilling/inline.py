@@ -24,9 +24,13 @@ class InThisProcess:
     where = "in this process"
     tags: Mapping[str, str] = {HERE_TAG: "true"}
 
-    def __init__(self, instance: DagsterInstance, job: JobDefinition) -> None:
+    def __init__(
+        self, instance: DagsterInstance, job: JobDefinition, report: Callable[[str], None]
+    ) -> None:
         self._instance = instance
         self._job = job
+        self._report = report
+        """Reports a run to the catalog: without `floe up` no sensor does it."""
 
     def run(
         self,
@@ -52,7 +56,9 @@ class InThisProcess:
             interrupted = any(map(says_interrupted, result.all_events))
         if interrupted:
             self._settle(run_id)
+            self._report(run_id)
             raise KeyboardInterrupt
+        self._report(run_id)
         return self.wait(run_id)
 
     def wait(self, run_id: str) -> DagsterRunStatus:

@@ -4,14 +4,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dagster import DagsterInstance
 
 from floe.errors import FloeError
 from floe.execution.site import Site
+from floe.execution.workspace import open_workspace
 from floe.orchestration.backfilling.driving import Drive, Launcher
 from floe.orchestration.backfilling.history import HERE_TAG, last_undertaking
 from floe.orchestration.backfilling.holding import holder_of
@@ -22,6 +24,7 @@ from floe.orchestration.definitions import build_parts
 from floe.orchestration.home import home_of, read_web_secret
 from floe.orchestration.instances import open_instance
 from floe.orchestration.loading import load
+from floe.orchestration.observing import know, observe_run
 from floe.orchestration.parts import Parts
 from floe.spec.nearby import suggest
 from floe.spec.orchestration import Backfill
@@ -69,6 +72,8 @@ class Opened:
     drive: Drive
     address: str | None
     """Where the Dagster of `floe up` is; None: nothing is up."""
+    open_until_end: ExitStack
+    """What a launcher opens and the end of the command closes."""
 
     @property
     def job(self) -> str:
@@ -79,7 +84,11 @@ class Opened:
         if self.address is not None:
             return self._by_dagster(self.address)
         job = self.parts.definitions().resolve_job_def(self.job)
-        return InThisProcess(self.instance, job)
+        spec = self.site.spec
+        knowledge = know(self.parts, spec.name, spec.timezone)
+        workspace = self.open_until_end.enter_context(open_workspace(self.site))
+        report = partial(observe_run, self.instance, workspace, knowledge)
+        return InThisProcess(self.instance, job, report)
 
     def cancel(self) -> list[str]:
         """Stop the backfill, wherever it is made; return the runs that were canceled."""
@@ -120,6 +129,6 @@ def opened(root: Path, name: str, address: str | None = None) -> Iterator[Opened
     if name not in declared:
         raise UnknownBackfillError(name, declared)
     parts = build_parts(loading)
-    with open_instance(site) as instance:
+    with open_instance(site) as instance, ExitStack() as open_until_end:
         drive = Drive(instance, name, declared[name], reach_of(loading, parts, name))
-        yield Opened(name, site, parts, instance, drive, address)
+        yield Opened(name, site, parts, instance, drive, address, open_until_end)

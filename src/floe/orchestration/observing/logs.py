@@ -157,7 +157,9 @@ def _add_to_step(tries: list[Attempt], event: DagsterEvent, place: int, at: date
         tries.append(Attempt(step, len(tries) + 1, place, at))
     if kind is DagsterEventType.ASSET_MATERIALIZATION:
         told = event.step_materialization_data.materialization
-        tries[-1].made.append(Made(place, at, told.asset_key, told.partition, _plain(told)))
+        # A key of several dimensions is a subclass of str, which msgspec cannot encode.
+        partition = None if told.partition is None else str(told.partition)
+        tries[-1].made.append(Made(place, at, told.asset_key, partition, _plain(told)))
     elif kind is DagsterEventType.ASSET_CHECK_EVALUATION:
         tries[-1].checked.append(Checked(place, at, event.asset_check_evaluation_data))
     elif kind in ENDS:
@@ -225,6 +227,6 @@ def planned_of(records: Sequence[EventLogRecord]) -> dict[str, list[Planned]]:
         elif data.partition is not None:
             keys.append(data.partition)
     return {
-        step: [Planned(key, tuple(partitions)) for key, partitions in planned.items()]
+        step: [Planned(key, tuple(map(str, partitions))) for key, partitions in planned.items()]
         for step, planned in found.items()
     }

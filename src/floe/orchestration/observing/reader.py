@@ -84,6 +84,17 @@ def observe(
     return Observation(write_cursor(reading.pruned()), told, len(records))
 
 
+def observe_run(
+    instance: DagsterInstance, workspace: Workspace, knowledge: Knowledge, run_id: str
+) -> None:
+    """Report one run to the catalog now. The sensor may report it again: it is recorded once."""
+    record = instance.get_run_record_by_id(run_id)
+    if record is not None:
+        _, reports = _read_run(instance, knowledge, record, Place())
+        job = dagster_job(workspace.site.spec.name, record.dagster_run.job_name)
+        tell(workspace, knowledge, job, reports)
+
+
 def _changed(instance: DagsterInstance, cursor: Cursor) -> tuple[list[str], list[RunRecord]]:
     """Return the runs that were deleted while they went on, and those to read, the oldest first."""
     going = [run for run, place in cursor.runs.items() if not place.ended]

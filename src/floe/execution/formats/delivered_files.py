@@ -1,7 +1,7 @@
-"""Which files a delivery is made of, and what of it floe does not touch.
+"""List the files of a delivery, and keep floe from opening what it must not.
 
 Folders that others write to can hold anything: links to elsewhere, pipes, names that are not
-text. Such an entry is never opened. It becomes the problem of its delivery.
+text. Such an entry is never opened; it is reported as the delivery's problem.
 """
 
 import os
@@ -24,69 +24,69 @@ _KINDS = (
 )
 
 
-class LinkWithoutTargetError(Exception):
-    """A symbolic link leads to a file that is not there. It may still come."""
+class DanglingLinkError(Exception):
+    """A symbolic link points to a missing file, which may still arrive."""
 
 
 @dataclass(frozen=True)
 class Confines:
-    """The storage root that a dataset's files must lie in, and floe's own folder, which is shut."""
+    """The storage root that files must stay in, and floe's state folder, which is off limits."""
 
     root: Path
     state: Path
-    _known: dict[Path, bool] = field(default_factory=dict, compare=False, repr=False)
+    _safe_folders: dict[Path, bool] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def _resolved(self) -> tuple[Path, Path]:
         return self.root.resolve(), self.state.resolve()
 
     def problem(self, path: Path, name: str) -> str:
-        """Say why an entry cannot be taken as a file of a delivery; empty when it can."""
-        if wrong := _name_problem(name):
-            return wrong
-        if wrong := self.link_problem(path, name):
-            return wrong
+        """Return why an entry cannot be part of a delivery, or an empty string."""
+        if problem := _name_problem(name) or self.link_problem(path, name):
+            return problem
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
             return ""
-        kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "not a file")
+        kind = next((label for is_kind, label in _KINDS if is_kind(mode)), "not a file")
         return f"{name} is {kind}, not a regular file"
 
     def link_problem(self, path: Path, name: str) -> str:
-        """Say whether a path leads out of the storage root, and by which link."""
+        """Return how a path leaves the storage root and by which link, or an empty string."""
         if not path.is_symlink() and self._is_safe(path.parent):
             return ""
         try:
-            where = self._way_out(path.resolve(strict=True))
+            escape = self._escape(path.resolve(strict=True))
         except FileNotFoundError:
             last = self._link(path) or path
-            shown = f"the symbolic link {last.name} leads to {_target(last)}"
-            raise LinkWithoutTargetError(f"{shown}, which does not exist") from None
+            message = f"the symbolic link {last.name} points to {_target(last)}"
+            raise DanglingLinkError(f"{message}, which does not exist") from None
         except RuntimeError:
-            # So Python calls a loop.
-            return f"{name}: its symbolic links lead in a circle"
+            # Path.resolve raises RuntimeError for a loop of links.
+            return f"{name}: its symbolic links form a loop"
         link = self._link(path)
-        if not where or link is None:
-            return where and f"{name} {where}"
+        if not escape or link is None:
+            return escape and f"{name} {escape}"
         owner = "" if link == path else f"{name}: "
-        return f"{owner}the symbolic link {link.relative_to(self.root)} {where}, to {_target(link)}"
+        return (
+            f"{owner}the symbolic link {link.relative_to(self.root)} {escape}, to {_target(link)}"
+        )
 
     def _is_safe(self, folder: Path) -> bool:
-        """Tell whether a folder lies in the storage. Many files share one, so it is kept."""
-        if folder not in self._known:
-            self._known[folder] = not self._way_out(folder.resolve())
-        return self._known[folder]
+        """Tell whether a folder is inside the storage; cached, as many files share a folder."""
+        if folder not in self._safe_folders:
+            self._safe_folders[folder] = not self._escape(folder.resolve())
+        return self._safe_folders[folder]
 
-    def _way_out(self, target: Path) -> str:
+    def _escape(self, target: Path) -> str:
         root, state = self._resolved
         if not target.is_relative_to(root):
-            return "leads out of the storage root"
-        return "leads into floe's own folder" if target.is_relative_to(state) else ""
+            return "points outside the storage root"
+        return "points into floe's state folder" if target.is_relative_to(state) else ""
 
     def _link(self, path: Path) -> Path | None:
-        """Return the last link on the way to a path."""
-        below = [one for one in (path, *path.parents) if one.is_relative_to(self.root)]
-        return next((one for one in below if one.is_symlink()), None)
+        """Return the innermost symbolic link of a path below the root, if any."""
+        parts = (part for part in (path, *path.parents) if part.is_relative_to(self.root))
+        return next((part for part in parts if part.is_symlink()), None)
 
 
 def _target(link: Path) -> str:
@@ -104,13 +104,13 @@ def _name_problem(name: str) -> str:
 
 
 def matching(pattern: Path, folder: Path, confines: Confines) -> list[Path]:
-    """Return the entries that a pattern stands for, in order; a folder stands for all below it.
+    """Return the entries that match a pattern, sorted; a folder matches everything below it.
 
     `folder` is the deepest folder of the pattern without wildcards.
     """
     parts = pattern.relative_to(folder).parts
-    found = set(_Listing(confines).entries(folder, parts))
-    return sorted(path for path in found if not is_hidden(path.name))
+    paths = set(_Listing(confines).entries(folder, parts))
+    return sorted(path for path in paths if not is_hidden(path.name))
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class _Listing:
     confines: Confines
 
     def entries(self, path: Path, parts: Sequence[str]) -> Iterator[Path]:
-        if self._is_foreign(path):
-            # What lies behind it is not looked at; the link itself is the problem.
+        if self._leads_outside(path):
+            # Do not look behind the link; the link itself is reported.
             yield path
         elif not parts:
             yield from self._below(path) if path.is_dir() else [path]
@@ -144,21 +144,21 @@ class _Listing:
                     yield from self.entries(path, rest)
 
     def _below(self, folder: Path) -> Iterator[Path]:
-        """Yield all entries below a folder; links to other folders of the storage are skipped."""
+        """Yield all entries below a folder; skip links to other folders of the storage."""
         for path in _children(folder):
             if is_hidden(path.name):
                 continue
-            if not path.is_dir() or self._is_foreign(path):
+            if not path.is_dir() or self._leads_outside(path):
                 yield path
             elif not path.is_symlink():
                 yield from self._below(path)
 
-    def _is_foreign(self, path: Path) -> bool:
+    def _leads_outside(self, path: Path) -> bool:
         if not path.is_symlink():
             return False
         try:
             return bool(self.confines.link_problem(path, path.name))
-        except LinkWithoutTargetError:
+        except DanglingLinkError:
             return True
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floe.spec.interpolation import Substitution, VariableSyntaxError, substitute
+from floe.spec.variables import Substitution, VariableSyntaxError, substitute
 
 ENVIRON = {"REGION": "EMEA", "EMPTY": "", "DIR": "landing"}
 
