@@ -1,4 +1,4 @@
-"""floe: a dataset-first data platform that takes old jobs along."""
+"""floe: a dataset-first data platform that legacy jobs can join without a rewrite."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # Dagster takes a second to import: only whoever asks for it pays. By its name, because to
-    # import any part of floe is not to have a way to Dagster.
+    # Import lazily, because Dagster takes a second to import. By name, so that the import contracts
+    # do not see a dependency of every floe module on Dagster.
     if name == "FloeDefinitions":
         return import_module("floe.orchestration").FloeDefinitions
     raise AttributeError(f"module 'floe' has no attribute '{name}'")

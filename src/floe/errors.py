@@ -1,7 +1,7 @@
-"""The root of every error that floe raises on purpose. Each subclass owns its words."""
+"""The base class of floe's errors. Each subclass builds its own message."""
 
 
 class FloeError(Exception):
-    """Something went wrong that the user can act on: what happened, then what to do."""
+    """An error that the user can fix: the message says what happened and what to do."""
 
     exit_code = 1

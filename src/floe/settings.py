@@ -1,4 +1,4 @@
-"""Where a project and its platform are found: files, folders and the FLOE_ variables."""
+"""Find a project and its platform file; keep floe's own files private."""
 
 import os
 import stat
@@ -15,28 +15,28 @@ OTHERS = 0o077
 
 
 class ProjectNotFoundError(FloeError):
-    """No floe.yaml was found where a project was looked for."""
+    """No floe.yaml was found."""
 
     def __init__(self, start: Path) -> None:
         super().__init__(
             f"No {FLOE_YAML} in {start} or any folder above it. "
-            "Go to your project's folder, or name it with --project."
+            "Change to your project's folder, or name it with --project."
         )
 
 
 class PlatformFileNotFoundError(FloeError):
-    """A platform file was asked for that does not exist."""
+    """The requested platform file does not exist."""
 
     def __init__(self, path: Path, variable: str) -> None:
         super().__init__(
-            f"{variable} asks for {path}, which does not exist. "
-            f"Write that file, or unset {variable} to use the embedded default."
+            f"{variable} names {path}, which does not exist. "
+            f"Create that file, or unset {variable} to use the embedded default."
         )
 
 
 @dataclass(frozen=True)
 class ProjectPaths:
-    """The folder of a project, and what floe keeps in it."""
+    """The folder of a project, and floe's files in it."""
 
     root: Path
 
@@ -54,10 +54,10 @@ class ProjectPaths:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder, and missing ones above it, for their owner alone.
+    """Create a folder and its missing parents, accessible by their owner only.
 
-    What floe keeps holds the bodies of events and the logs of jobs. A state folder that others can
-    open is closed to them; folders outside of it stay as they are.
+    floe's files contain event bodies and job logs. An existing state folder that others can open
+    is made private; folders outside of it do not change.
     """
     for path in (*reversed(folder.parents), folder):
         if not path.is_dir():
@@ -67,9 +67,9 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file for its owner alone, unless there is one; one in a state folder is closed.
+    """Create an empty private file; make an existing one in a state folder private.
 
-    SQLite gives the files beside a database the permissions of the database.
+    SQLite gives its side files the permissions of the database file.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -79,18 +79,19 @@ def make_private_file(path: Path) -> None:
 
 
 def keep_private(path: Path) -> None:
-    """Take a file or folder away from everybody but its owner; only the owner can do that."""
+    """Remove all access but the owner's from a file or folder, if this user owns it."""
     with suppress(FileNotFoundError):
-        found = path.lstat()
-        is_loose = bool(found.st_mode & OTHERS) and not stat.S_ISLNK(found.st_mode)
-        if is_loose and found.st_uid == os.geteuid():
-            path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS)
+        status = path.lstat()
+        is_loose = bool(status.st_mode & OTHERS) and not stat.S_ISLNK(status.st_mode)
+        if is_loose and status.st_uid == os.geteuid():
+            path.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS)
 
 
 def tighten_state(folder: Path, *, leave: Collection[Path] = ()) -> None:
-    """Close a state folder, and all files and folders in it, to everybody but their owner.
+    """Make a state folder private, with all files and folders in it.
 
-    Folders to leave hold data, often very many files: the state folder above keeps others out.
+    Skips the folders in `leave`: they may hold very many data files, and the private state folder
+    above already protects them.
     """
     keep_private(folder)
     for parent, folders, files in os.walk(folder):
@@ -102,7 +103,7 @@ def tighten_state(folder: Path, *, leave: Collection[Path] = ()) -> None:
 def find_project(
     start: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> ProjectPaths:
-    """Find the project: the folder asked for, else FLOE_PROJECT, else here or above."""
+    """Find the project: the given folder, else FLOE_PROJECT, else here or above."""
     environ = os.environ if environ is None else environ
     if start is None and "FLOE_PROJECT" in environ:
         start = Path(environ["FLOE_PROJECT"])

@@ -1,4 +1,4 @@
-"""The API in this process, on a real catalog, called as clients call it."""
+"""Fixtures: the API in this process, on a real catalog."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ TEAM = "Credit Risk"
 
 @pytest.fixture
 def catalog(sqlite_template: Path, tmp_path: Path) -> Iterator[Catalog]:
-    """An empty catalog on SQLite: what differs between stores is the catalog's own to test."""
+    """An empty catalog on SQLite; tests of the catalog cover the other stores."""
     copy = tmp_path / "catalog.db"
     shutil.copyfile(sqlite_template, copy)
     catalog = open_catalog(f"sqlite:///{copy}")
@@ -58,7 +58,7 @@ def admin(anonymous: TestClient, tokens: dict[str, str]) -> TestClient:
 
 @pytest.fixture
 def as_role(anonymous: TestClient, tokens: dict[str, str]) -> Callable[[str], TestClient]:
-    """The same client in another role from here on."""
+    """Switch a client to another role."""
 
     def become(role: str) -> TestClient:
         anonymous.headers["Authorization"] = f"Bearer {tokens[role]}"

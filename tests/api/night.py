@@ -1,4 +1,4 @@
-"""A small night: a feed, a job that computes exposures from it, and one that reports them."""
+"""A small night of runs: a feed, a job that computes exposures, and a report."""
 
 import uuid
 from typing import Any
@@ -16,12 +16,12 @@ FLOW = {
 
 
 def run_id(job: str, day: str = "2026-09-01") -> str:
-    """The run of a job on a day."""
+    """Return the run id of a job on a day."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{job}/{day}"))
 
 
 def event(job: str = COMPUTE, kind: str = "COMPLETE", day: str = "2026-09-01") -> dict[str, Any]:
-    """An event of a job of the night."""
+    """Return an event of a job."""
     inputs, outputs = FLOW[job]
     return {
         "eventType": kind,
@@ -38,7 +38,7 @@ def event(job: str = COMPUTE, kind: str = "COMPLETE", day: str = "2026-09-01") -
 
 
 def dataset(name: str, read: list[str] | None = None) -> dict[str, Any]:
-    """A dataset of the lake with two columns, and where they come from."""
+    """Return a lake dataset with two columns and their column lineage."""
     fields = [{"name": "id", "type": "BIGINT"}, {"name": "amount", "type": "DECIMAL"}]
     part: dict[str, Any] = {
         "namespace": "lake",
@@ -58,7 +58,7 @@ def dataset(name: str, read: list[str] | None = None) -> dict[str, Any]:
 
 
 def tell(client: TestClient, *days: str) -> None:
-    """Let the whole night run, on each of these days."""
+    """Send the events of the whole night, for each of these days."""
     for day in days or ("2026-09-01",):
         events = [event(job, kind, day) for job in FLOW for kind in ("START", "COMPLETE")]
         answer = client.post("/api/v1/lineage/batch", json=events)
@@ -66,13 +66,13 @@ def tell(client: TestClient, *days: str) -> None:
 
 
 def number_of(client: TestClient, name: str) -> int:
-    """The number of a dataset."""
-    found: int = client.get("/api/v1/dataset", params={"full_name": name}).json()["dataset_id"]
-    return found
+    """Return the id of a dataset."""
+    dataset_id: int = client.get("/api/v1/dataset", params={"full_name": name}).json()["dataset_id"]
+    return dataset_id
 
 
 def newest_version(client: TestClient, name: str) -> dict[str, Any]:
-    """The newest version of a dataset."""
+    """Return the newest version of a dataset."""
     detail = client.get("/api/v1/dataset", params={"full_name": name}).json()
     version: dict[str, Any] = detail["versions"][0]
     return version

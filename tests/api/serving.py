@@ -13,7 +13,7 @@ from floe.api.server import listen, url_of
 
 @contextmanager
 def served(app: FastAPI) -> Iterator[str]:
-    """Serve an app; gives its address."""
+    """Serve an app; yield its URL."""
     listener = listen("127.0.0.1", 0, login=True)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

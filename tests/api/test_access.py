@@ -1,4 +1,4 @@
-"""Who may do what: every route with every role, and the page that says so."""
+"""Permissions: every route with every role, and the page that documents them."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "access.md"
 
 
 class Call(NamedTuple):
-    """A request that would succeed if its caller were allowed to make it."""
+    """A request that succeeds if the caller has permission."""
 
     method: str
     path: str
@@ -92,7 +92,7 @@ def make(client: TestClient, call: Call) -> int:
 
 
 def add_session(catalog: Catalog) -> int:
-    """Add a login link of somebody; return its number."""
+    """Add a login link; return its session id."""
     with catalog.writing() as session:
         create_link(session, "data_consumer", actor="test")
         return int(max(row.session_id for row in list_sessions(session)))
@@ -100,11 +100,11 @@ def add_session(catalog: Catalog) -> int:
 
 @pytest.fixture
 def numbers(catalog: Catalog, admin: TestClient) -> dict[str, Any]:
-    """What stands in the paths: a dataset of the owner's team, and all around it."""
+    """The values of path parameters: a dataset of the owner's team, and related ids."""
     tell(admin)
     dataset_id = number_of(admin, EXPOSURE)
     admin.patch(f"/api/v1/dataset/{dataset_id}", json={"owner_team": TEAM})
-    # A steward looks after both, so that an event which says they are one is a claim.
+    # Both are curated, so that an event that says they are the same is a claim.
     admin.patch(f"/api/v1/dataset/{number_of(admin, POSITIONS)}", json={"category": "credit"})
     linking = event(day="2026-09-02")
     names = {"identifiers": [{"namespace": "lake", "name": POSITIONS}]}
@@ -140,11 +140,11 @@ def test_a_route_without_a_rule_cannot_be_built() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_role_may_what_the_table_says_and_nothing_else(
+def test_every_role_may_do_what_the_table_says_and_nothing_else(
     as_role: Callable[[str], TestClient], numbers: dict[str, Any], role: str
 ) -> None:
     client = as_role(role)
-    # What changes the dataset comes last, so that the others find it as it was.
+    # Changes to the dataset come last, so that the other requests find it unchanged.
     changing = [
         "retract_version",
         "approve_registration",
@@ -152,10 +152,10 @@ def test_every_role_may_what_the_table_says_and_nothing_else(
         "accept_drift_claim",
         "split_dataset",
     ]
-    order = {action: place for place, action in enumerate(changing)}
-    # A claim is decided on once, and one that was accepted is gone with the join.
+    order = {action: index for index, action in enumerate(changing)}
+    # A claim is decided only once, and an accepted one disappears with the join.
     actions = [action for action in ACTIONS if action != "dismiss_drift_claim"]
-    for action in sorted(actions, key=lambda one: order.get(one, -1)):
+    for action in sorted(actions, key=lambda name: order.get(name, -1)):
         rule = PERMISSIONS[action]
         status = make(client, call_of(action, numbers))
         if action == "open_session":
@@ -167,7 +167,7 @@ def test_every_role_may_what_the_table_says_and_nothing_else(
 
 
 @pytest.mark.usefixtures("numbers")
-def test_nobody_without_a_token_gets_anything_but_what_is_public(
+def test_without_a_token_only_public_routes_are_accessible(
     anonymous: TestClient, numbers: dict[str, Any]
 ) -> None:
     del anonymous.headers["Authorization"]
@@ -179,9 +179,7 @@ def test_nobody_without_a_token_gets_anything_but_what_is_public(
 
 
 @pytest.mark.parametrize("kind", ["unknown", "expired", "revoked", "disabled"])
-def test_a_token_that_is_not_good_is_no_token(
-    catalog: Catalog, anonymous: TestClient, kind: str
-) -> None:
+def test_an_invalid_token_is_rejected(catalog: Catalog, anonymous: TestClient, kind: str) -> None:
     with catalog.writing() as session:
         lasts = timedelta(seconds=-1) if kind == "expired" else None
         token = create_token(session, "late", PLATFORM_ADMIN, actor="test", lasts=lasts)
@@ -197,7 +195,7 @@ def test_a_token_that_is_not_good_is_no_token(
         if rule.public:
             continue
         path = ACTIONS[action].path.replace("{", "").replace("}", "")
-        # Ten wrong tokens from one address, and it has to wait.
+        # After ten invalid tokens, the address is blocked.
         status = make(anonymous, Call(method_of(ACTIONS[action]), path))
         assert status in (401, 429), action
 
@@ -217,7 +215,7 @@ def test_an_owner_changes_what_its_team_owns_and_nothing_else(
     assert taken_back.status_code == 200
 
 
-def test_an_owner_is_known_by_its_address_too(
+def test_an_owner_is_recognized_by_email_too(
     catalog: Catalog, admin: TestClient, numbers: dict[str, Any]
 ) -> None:
     address, path = "anna@example.com", f"/api/v1/dataset/{numbers['dataset_id']}"
@@ -228,7 +226,7 @@ def test_an_owner_is_known_by_its_address_too(
     assert admin.patch(path, json={"description": "x"}, headers=headers).status_code == 200
 
 
-def test_a_token_for_reading_only_reads_whatever_its_role(
+def test_a_read_token_can_only_read_whatever_its_role(
     catalog: Catalog, admin: TestClient, numbers: dict[str, Any]
 ) -> None:
     with catalog.writing() as session:
@@ -240,18 +238,18 @@ def test_a_token_for_reading_only_reads_whatever_its_role(
     assert admin.post("/api/v1/lineage", json=event(), headers=headers).status_code == 403
 
 
-def test_a_refusal_names_the_roles_that_may(
+def test_a_forbidden_error_names_the_required_roles(
     as_role: Callable[[str], TestClient], numbers: dict[str, Any]
 ) -> None:
     client = as_role(DATA_CONSUMER)
     answer = client.post(f"/api/v1/version/{numbers['version_id']}/retract", json={"reason": "x"})
     assert answer.json()["detail"] == (
         "'data_consumer' may not retract version. "
-        "That takes: DATA_STEWARD or PLATFORM_ADMIN or DATA_OWNER of the dataset."
+        "Required role: DATA_STEWARD or PLATFORM_ADMIN or DATA_OWNER of the dataset."
     )
 
 
-def test_every_change_is_in_the_audit_log_with_who_and_before_and_after(
+def test_every_change_is_in_the_audit_log_with_actor_and_values(
     as_role: Callable[[str], TestClient], numbers: dict[str, Any]
 ) -> None:
     owner = as_role(DATA_OWNER)
@@ -260,8 +258,14 @@ def test_every_change_is_in_the_audit_log_with_who_and_before_and_after(
     steward = as_role("DATA_STEWARD")
     steward.post(f"/api/v1/registration/{numbers['reg_id']}/approve", json={"comment": "fine"})
     newest = [
-        (one["actor"], one["action"], one["before_json"], one["after_json"], one["reason"])
-        for one in steward.get("/api/v1/audit?limit=4").json()["items"]
+        (
+            entry["actor"],
+            entry["action"],
+            entry["before_json"],
+            entry["after_json"],
+            entry["reason"],
+        )
+        for entry in steward.get("/api/v1/audit?limit=4").json()["items"]
     ]
     assert newest == [
         (
@@ -283,14 +287,14 @@ def test_every_change_is_in_the_audit_log_with_who_and_before_and_after(
     ]
 
 
-def test_what_changes_nothing_is_not_in_the_audit_log(
+def test_requests_without_changes_are_not_in_the_audit_log(
     as_role: Callable[[str], TestClient], numbers: dict[str, Any]
 ) -> None:
     steward = as_role("DATA_STEWARD")
     path = f"/api/v1/dataset/{numbers['dataset_id']}"
     known = steward.get("/api/v1/audit").json()
-    said: list[dict[str, Any]] = [{}, {"owner_team": TEAM}, {"tags": []}]
-    for nothing in said:
+    unchanged: list[dict[str, Any]] = [{}, {"owner_team": TEAM}, {"tags": []}]
+    for nothing in unchanged:
         assert steward.patch(path, json=nothing).status_code == 200
     assert steward.get("/api/v1/audit").json() == known
     steward.patch(path, json={"owner_team": TEAM, "tags": ["b", "a"]})
@@ -305,18 +309,18 @@ def test_a_job_host_cannot_take_a_dataset_from_its_owner(
     claim["outputs"][0]["facets"]["ownership"] = {"owners": [{"name": "team:Thieves"}]}
     claim["outputs"][0]["facets"]["documentation"] = {"description": "ours"}
     assert as_role(INGEST).post("/api/v1/lineage", json=claim).status_code == 201
-    found = as_role(DATA_OWNER).get(f"/api/v1/dataset/{numbers['dataset_id']}").json()
-    assert (found["owner_team"], found["description"], found["curated"]) == (TEAM, None, True)
+    dataset = as_role(DATA_OWNER).get(f"/api/v1/dataset/{numbers['dataset_id']}").json()
+    assert (dataset["owner_team"], dataset["description"], dataset["curated"]) == (TEAM, None, True)
 
 
-def test_a_job_host_sends_and_sees_nothing(as_role: Callable[[str], TestClient]) -> None:
+def test_a_job_host_can_send_but_not_read(as_role: Callable[[str], TestClient]) -> None:
     host = as_role(INGEST)
     assert host.post("/api/v1/lineage", json=event()).status_code == 201
     assert host.get("/api/v1/datasets").status_code == 403
     assert host.get("/api/v1/me").json()["roles"] == [INGEST]
 
 
-def test_only_the_hash_of_a_token_is_kept(catalog: Catalog, tokens: dict[str, str]) -> None:
+def test_only_the_hash_of_a_token_is_stored(catalog: Catalog, tokens: dict[str, str]) -> None:
     dump = Path(str(catalog.engine.url.database)).read_bytes()
     wal = Path(f"{catalog.engine.url.database}-wal")
     dump += wal.read_bytes() if wal.exists() else b""
@@ -332,7 +336,7 @@ def test_the_page_about_access_shows_the_table() -> None:
 
 
 def table_row(action: str) -> tuple[str, ...]:
-    """How the page shows who may do something."""
+    """The row of an action on the page."""
     rule, route = PERMISSIONS[action], ACTIONS[action]
     asked = f"{method_of(route)} {route.path}"
     if rule.public:

@@ -1,4 +1,4 @@
-"""Bodies: what they may be called, and what becomes of those that end too early."""
+"""Bodies: media types, and clients that disconnect too early."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ import pytest
 
 from floe.api import create_app
 from floe.catalog.database import Catalog
-from floe.execution.spark.processes import wait_until
+from floe.execution.os_processes import wait_until
 from tests.api.night import event
 from tests.api.serving import served
 from tests.events.factory import FOREVER
@@ -19,7 +19,7 @@ BATCH = "/api/v1/lineage/batch"
 
 
 class Server:
-    """A real server, and somebody whose token it believes."""
+    """A real server, and a valid token."""
 
     def __init__(self, url: str, token: str) -> None:
         self._address = urlsplit(url)
@@ -27,9 +27,9 @@ class Server:
         self.client = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"})
 
     def hang_up(self, path: str) -> None:
-        """Promise more of a body than is sent, and go."""
-        place = (self._address.hostname or "", self._address.port or 0)
-        with socket.create_connection(place) as connection:
+        """Send less than Content-Length, and disconnect."""
+        address = (self._address.hostname or "", self._address.port or 0)
+        with socket.create_connection(address) as connection:
             connection.sendall(
                 f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {self._token}\r\n"
@@ -37,7 +37,7 @@ class Server:
             )
 
     def counted(self, operation: str) -> list[str]:
-        """The statuses of an operation."""
+        """Return the counted statuses of an operation."""
         lines = self.client.get("/metrics").text.splitlines()
         start = f'floe_http_requests_total{{operation="{operation}",status='
         return [line.split('"')[3] for line in lines if line.startswith(start)]
@@ -61,7 +61,7 @@ def server(catalog: Catalog, tokens: dict[str, str]) -> Iterator[Server]:
         ("/api/v1/register_dataset", "register_dataset"),
     ],
 )
-def test_one_who_hangs_up_in_the_middle_of_a_body_is_no_mistake_of_ours(
+def test_a_client_that_disconnects_during_the_body_is_not_a_server_error(
     server: Server, path: str, operation: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server.hang_up(path)
@@ -73,13 +73,13 @@ def test_one_who_hangs_up_in_the_middle_of_a_body_is_no_mistake_of_ours(
 @pytest.mark.parametrize(
     "kind", ["application/x-ndjson", "application/ndjson", "application/NDJSON; charset=utf-8"]
 )
-def test_lines_of_json_are_known_by_both_their_names(admin: httpx.Client, kind: str) -> None:
+def test_both_media_types_of_ndjson_are_accepted(admin: httpx.Client, kind: str) -> None:
     line = json.dumps(event()).encode() + b"\n"
     answer = admin.post(BATCH, content=line, headers={"Content-Type": kind})
     assert (answer.status_code, answer.json()["summary"]["successful"]) == (200, 1)
 
 
-def test_lines_of_json_are_no_single_event(admin: httpx.Client) -> None:
+def test_ndjson_is_rejected_for_a_single_event(admin: httpx.Client) -> None:
     headers = {"Content-Type": "application/ndjson"}
     answer = admin.post("/api/v1/lineage", content=json.dumps(event()), headers=headers)
     assert answer.status_code == 415

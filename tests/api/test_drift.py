@@ -1,4 +1,4 @@
-"""Drift over HTTP: claims are listed for all, and stewards decide on them."""
+"""Drift over HTTP: everybody can list claims, stewards decide on them."""
 
 from collections.abc import Callable
 
@@ -14,13 +14,15 @@ AsRole = Callable[[str], TestClient]
 
 @pytest.fixture
 def claimed(as_role: AsRole) -> int:
-    """Two datasets that a steward has curated, and an event that says they are one."""
+    """Two curated datasets, and an event that says they are the same."""
     for name in NAMES:
         body = event("COMPLETE", recently(0), name, outputs=[written(name)])
         send(as_role(INGEST), body)
         steward = as_role(DATA_STEWARD)
-        found = steward.get("/api/v1/dataset", params={"full_name": f"{LAKE}/{name}"}).json()
-        answer = steward.patch(f"/api/v1/dataset/{found['dataset_id']}", json={"category": "risk"})
+        dataset = steward.get("/api/v1/dataset", params={"full_name": f"{LAKE}/{name}"}).json()
+        answer = steward.patch(
+            f"/api/v1/dataset/{dataset['dataset_id']}", json={"category": "risk"}
+        )
         assert answer.status_code == 200
     linked = written(NAMES[1], symlink=(LAKE, NAMES[0]))
     send(as_role(INGEST), event("COMPLETE", recently(1), "claim", outputs=[linked]))
@@ -28,8 +30,8 @@ def claimed(as_role: AsRole) -> int:
     (claim,) = steward.get("/api/v1/drift/claims").json()["items"]
     assert (claim["kind"], claim["status"]) == ("SAME_DATASET", "OPEN")
     assert {claim["dataset"], claim["subject"]} == {f"{LAKE}/{name}" for name in NAMES}
-    number: int = claim["claim_id"]
-    return number
+    claim_id: int = claim["claim_id"]
+    return claim_id
 
 
 def send(client: TestClient, body: bytes) -> None:
@@ -39,10 +41,10 @@ def send(client: TestClient, body: bytes) -> None:
 
 def names_of(client: TestClient) -> set[str]:
     asked = [{"full_name": f"{LAKE}/{name}"} for name in NAMES]
-    return {client.get("/api/v1/dataset", params=one).json()["full_name"] for one in asked}
+    return {client.get("/api/v1/dataset", params=params).json()["full_name"] for params in asked}
 
 
-def test_a_claim_is_accepted_and_the_join_undone(as_role: AsRole, claimed: int) -> None:
+def test_a_claim_is_accepted_and_the_join_reverted(as_role: AsRole, claimed: int) -> None:
     steward = as_role(DATA_STEWARD)
     answer = steward.post(f"/api/v1/drift/claim/{claimed}/accept", json={"comment": "the same"})
     kept = answer.json()["dataset"]
@@ -55,7 +57,7 @@ def test_a_claim_is_accepted_and_the_join_undone(as_role: AsRole, claimed: int) 
     again = steward.post("/api/v1/dataset/split", json={"full_name": gone})
     assert again.status_code == 404
     entries = steward.get("/api/v1/audit", params={"object_type": "DATASET"}).json()["items"]
-    actions = [(one["actor"], one["action"], one["reason"]) for one in entries[:2]]
+    actions = [(entry["actor"], entry["action"], entry["reason"]) for entry in entries[:2]]
     assert actions == [
         ("data_steward", "dataset.split", "a copy"),
         ("data_steward", "dataset.join", "the same"),
@@ -83,14 +85,14 @@ def test_only_stewards_decide(as_role: AsRole, claimed: int, role: str) -> None:
     assert len(as_role(PLATFORM_ADMIN).get("/api/v1/drift/claims").json()["items"]) == 1
 
 
-def test_what_only_floe_may_say_is_refused_with_a_sentence(as_role: AsRole) -> None:
+def test_claims_reserved_for_floe_are_rejected_with_a_reason(as_role: AsRole) -> None:
     client = as_role(INGEST)
     body = event("COMPLETE", recently(0), namespace="floe/risk")
     headers = {"content-type": "application/json"}
     answer = client.post("/api/v1/lineage", content=body, headers=headers)
     assert answer.status_code == 422
-    assert "are reserved for processes that floe runs itself" in answer.json()["detail"]
+    assert "are reserved for processes that floe runs" in answer.json()["detail"]
     late = recently(0).replace(year=2199)
     answer = client.post("/api/v1/lineage", content=event("START", late), headers=headers)
     assert answer.status_code == 422
-    assert "more than a day ahead of now" in answer.json()["detail"]
+    assert "more than a day in the future" in answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""The gate: tokens that are believed for a moment, and addresses that have to wait."""
+"""The gate: cached tokens, and blocked addresses."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from floe.api import create_app
 from floe.api.errors import AddressBlockedError, UnauthorizedError
-from floe.api.gate import BELIEVED_SECONDS, FAILURE_SECONDS, MOST_FAILURES, Failures, TokenGate
-from floe.catalog.database import Catalog
+from floe.api.gate import CACHE_SECONDS, FAILURE_SECONDS, MOST_FAILURES, Failures, TokenGate
+from floe.catalog.database import Catalog, Sessions
 from floe.catalog.principals import (
     DATA_CONSUMER,
     PLATFORM_ADMIN,
@@ -20,12 +20,11 @@ from floe.catalog.principals import (
     list_tokens,
     revoke_token,
 )
-from floe.catalog.sessions import Sessions
 from floe.clock import now
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that is set by the test."""
 
     def __init__(self) -> None:
         self.at = 1000.0
@@ -55,7 +54,7 @@ def ask(gate: TokenGate, token: str, address: str = "192.0.2.1") -> str:
     return asyncio.run(gate.identify(request(token, address))).name
 
 
-def test_a_revoked_token_lives_on_for_seconds_at_most(
+def test_a_revoked_token_is_rejected_within_seconds(
     catalog: Catalog, gate: TokenGate, clock: Clock
 ) -> None:
     with catalog.writing() as session:
@@ -64,12 +63,12 @@ def test_a_revoked_token_lives_on_for_seconds_at_most(
     with catalog.writing() as session:
         revoke_token(session, token.token_id, actor="test")
     assert ask(gate, token.text) == "anna"
-    clock.at += BELIEVED_SECONDS
+    clock.at += CACHE_SECONDS
     with pytest.raises(Exception, match="unknown, expired or revoked"):
         ask(gate, token.text)
 
 
-def test_a_believed_token_costs_no_query(catalog: Catalog, gate: TokenGate) -> None:
+def test_a_cached_token_needs_no_query(catalog: Catalog, gate: TokenGate) -> None:
     with catalog.writing() as session:
         token = create_token(session, "anna", DATA_CONSUMER, actor="test")
     ask(gate, token.text)
@@ -77,7 +76,7 @@ def test_a_believed_token_costs_no_query(catalog: Catalog, gate: TokenGate) -> N
     assert ask(gate, token.text) == "anna"
 
 
-def test_those_who_come_at_once_with_one_token_are_looked_up_once(
+def test_concurrent_requests_with_one_token_need_one_query(
     catalog: Catalog, gate: TokenGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with catalog.writing() as session:
@@ -98,7 +97,7 @@ def test_those_who_come_at_once_with_one_token_are_looked_up_once(
     assert len(looked_up) == 1
 
 
-def test_one_who_goes_away_takes_the_answer_from_nobody(catalog: Catalog, gate: TokenGate) -> None:
+def test_a_cancelled_request_does_not_affect_others(catalog: Catalog, gate: TokenGate) -> None:
     with catalog.writing() as session:
         token = create_token(session, "anna", DATA_CONSUMER, actor="test")
 
@@ -112,7 +111,7 @@ def test_one_who_goes_away_takes_the_answer_from_nobody(catalog: Catalog, gate: 
     assert asyncio.run(come()).name == "anna"
 
 
-def test_a_believed_token_still_expires(
+def test_a_cached_token_still_expires(
     catalog: Catalog, gate: TokenGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with catalog.writing() as session:
@@ -125,7 +124,7 @@ def test_a_believed_token_still_expires(
         ask(gate, token.text)
 
 
-def test_the_last_use_is_noted_to_the_hour(catalog: Catalog, gate: TokenGate) -> None:
+def test_the_last_use_is_recorded_to_the_hour(catalog: Catalog, gate: TokenGate) -> None:
     with catalog.writing() as session:
         token = create_token(session, "anna", DATA_CONSUMER, actor="test")
     ask(gate, token.text)
@@ -134,7 +133,7 @@ def test_the_last_use_is_noted_to_the_hour(catalog: Catalog, gate: TokenGate) ->
     assert (used.minute, used.second, used.microsecond) == (0, 0, 0)
 
 
-def test_many_wrong_tokens_from_one_address_make_it_wait(
+def test_many_invalid_tokens_block_their_address(
     catalog: Catalog, gate: TokenGate, clock: Clock
 ) -> None:
     with catalog.writing() as session:
@@ -146,7 +145,7 @@ def test_many_wrong_tokens_from_one_address_make_it_wait(
     with pytest.raises(AddressBlockedError) as blocked:
         ask(gate, "floe_again")
     assert 0 < blocked.value.retry_after <= FAILURE_SECONDS + 1
-    # A token that is known to be good goes on working, and other addresses do.
+    # Previously valid tokens and other addresses still work.
     assert ask(gate, good) == "anna"
     with pytest.raises(Exception, match="unknown, expired or revoked"):
         ask(gate, "floe_other", address="192.0.2.2")
@@ -160,7 +159,7 @@ def make_wait(gate: TokenGate) -> None:
             ask(gate, f"floe_{turn}")
 
 
-def test_a_token_that_was_good_before_is_let_in_while_its_address_waits(
+def test_a_previously_valid_token_works_while_its_address_is_blocked(
     catalog: Catalog, gate: TokenGate, clock: Clock
 ) -> None:
     with catalog.writing() as session:
@@ -169,13 +168,13 @@ def test_a_token_that_was_good_before_is_let_in_while_its_address_waits(
     ask(gate, good)
     make_wait(gate)
     for _ in range(2):
-        clock.at += BELIEVED_SECONDS
+        clock.at += CACHE_SECONDS
         assert ask(gate, good) == "anna"
     with pytest.raises(AddressBlockedError):
         ask(gate, unseen)
 
 
-def test_a_token_that_is_revoked_while_its_address_waits_dies_all_the_same(
+def test_a_token_revoked_while_its_address_is_blocked_is_rejected(
     catalog: Catalog, gate: TokenGate, clock: Clock
 ) -> None:
     with catalog.writing() as session:
@@ -184,40 +183,40 @@ def test_a_token_that_is_revoked_while_its_address_waits_dies_all_the_same(
     make_wait(gate)
     with catalog.writing() as session:
         revoke_token(session, token.token_id, actor="test")
-    clock.at += BELIEVED_SECONDS
+    clock.at += CACHE_SECONDS
     with pytest.raises(UnauthorizedError):
         ask(gate, token.text)
-    # From here on it is a wrong one among others, and costs no query.
+    # From now on, it is an invalid token like others, and needs no query.
     with pytest.raises(AddressBlockedError):
         ask(gate, token.text)
 
 
-def test_the_tokens_that_were_good_do_not_fill_the_memory(
+def test_the_token_cache_is_limited(
     catalog: Catalog, gate: TokenGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("floe.api.gate.MOST_BELIEVED", 2)
+    monkeypatch.setattr("floe.api.gate.CACHE_SIZE", 2)
     with catalog.writing() as session:
-        made = [create_token(session, name, DATA_CONSUMER, actor="test") for name in "abc"]
-    for token in made:
+        tokens = [create_token(session, name, DATA_CONSUMER, actor="test") for name in "abc"]
+    for token in tokens:
         ask(gate, token.text)
-    assert len(gate._believed) == 2
+    assert len(gate._cache) == 2
     make_wait(gate)
-    assert ask(gate, made[-1].text) == "c"
+    assert ask(gate, tokens[-1].text) == "c"
     with pytest.raises(AddressBlockedError):
-        ask(gate, made[0].text)
+        ask(gate, tokens[0].text)
 
 
-def test_the_addresses_that_failed_do_not_fill_the_memory(
+def test_the_list_of_failed_addresses_is_limited(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("floe.api.gate.MOST_ADDRESSES", 3)
     failures = Failures(clock)
-    for number in range(10):
-        failures.note(f"192.0.2.{number}")
+    for index in range(10):
+        failures.note(f"192.0.2.{index}")
     assert len(failures._by_address) == 3
 
 
-def test_a_wrong_token_is_told_how_to_get_a_right_one(anonymous: TestClient) -> None:
+def test_an_invalid_token_error_says_how_to_create_one(anonymous: TestClient) -> None:
     for turn in range(MOST_FAILURES + 1):
         headers = {"Authorization": f"Bearer floe_{turn}"}
         answer = anonymous.get("/api/v1/me", headers=headers)
@@ -230,13 +229,13 @@ def test_a_wrong_token_is_told_how_to_get_a_right_one(anonymous: TestClient) -> 
 
 
 @pytest.mark.parametrize("scheme", ["Basic YWRtaW46YWRtaW4=", "Bearer", "Bearer  ", "floe_x"])
-def test_anything_but_a_bearer_token_is_none(anonymous: TestClient, scheme: str) -> None:
+def test_only_bearer_tokens_are_accepted(anonymous: TestClient, scheme: str) -> None:
     answer = anonymous.get("/api/v1/me", headers={"Authorization": scheme})
     assert answer.status_code == 401
-    assert answer.json()["detail"].startswith("A token is needed")
+    assert answer.json()["detail"].startswith("A token is required")
 
 
-def test_without_login_this_machine_is_its_own_administrator(catalog: Catalog) -> None:
+def test_without_login_everybody_on_this_machine_is_administrator(catalog: Catalog) -> None:
     app = create_app(catalog, login=False)
     with TestClient(app, base_url="http://127.0.0.1:8765") as client:
         caller = client.get("/api/v1/me").json()
@@ -251,7 +250,7 @@ def test_without_login_this_machine_is_its_own_administrator(catalog: Catalog) -
     ],
     ids=["another name for this machine", "another site's page"],
 )
-def test_without_login_no_other_site_can_use_the_browser_to_get_in(
+def test_without_login_requests_from_other_sites_are_rejected(
     catalog: Catalog, base_url: str, headers: dict[str, str], status: int
 ) -> None:
     with TestClient(create_app(catalog, login=False), base_url=base_url) as client:

@@ -1,4 +1,4 @@
-"""The event door over HTTP: what is taken, what is refused, and with which words."""
+"""The event door over HTTP: accepted and rejected events, and error messages."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ def count(client: TestClient, noun: str) -> int:
 
 
 @pytest.mark.parametrize("path", [LINEAGE, "/api/v1/run_event"])
-def test_an_event_is_committed_when_201_comes(admin: TestClient, path: str) -> None:
+def test_an_event_is_committed_before_201(admin: TestClient, path: str) -> None:
     answer = admin.post(path, json=event())
     assert (answer.status_code, answer.content) == (201, b"")
     run = admin.get(f"/api/v1/run/{run_id(COMPUTE)}").json()
@@ -41,14 +41,14 @@ def test_the_same_event_twice_changes_nothing(admin: TestClient) -> None:
     assert (count(admin, "events"), count(admin, "versions")) == (1, 1)
 
 
-def test_a_body_may_come_packed(admin: TestClient) -> None:
+def test_a_compressed_body_is_accepted(admin: TestClient) -> None:
     packed = gzip.compress(json.dumps(event()).encode())
     headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
     assert admin.post(LINEAGE, content=packed, headers=headers).status_code == 201
     assert count(admin, "events") == 1
 
 
-def test_a_body_packed_in_two_parts_is_one_body(admin: TestClient) -> None:
+def test_a_body_compressed_in_two_parts_is_one_body(admin: TestClient) -> None:
     body = json.dumps(event()).encode()
     packed = gzip.compress(body[:50]) + gzip.compress(body[50:])
     headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
@@ -64,7 +64,7 @@ def test_a_body_packed_in_two_parts_is_one_body(admin: TestClient) -> None:
     ],
     ids=["bomb", "no gzip", "cut off"],
 )
-def test_a_badly_packed_body_is_refused(admin: TestClient, packed: bytes, status: int) -> None:
+def test_an_invalid_gzip_body_is_rejected(admin: TestClient, packed: bytes, status: int) -> None:
     headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
     answer = admin.post(LINEAGE, content=packed, headers=headers)
     assert answer.status_code == status
@@ -72,28 +72,31 @@ def test_a_badly_packed_body_is_refused(admin: TestClient, packed: bytes, status
 
 
 @pytest.mark.parametrize(
-    ("headers", "said"),
+    ("headers", "problem"),
     [
-        ({"Content-Type": "text/plain"}, "is 'text/plain'"),
-        ({"Content-Type": ""}, "is missing"),
-        ({"Content-Type": "application/json", "Content-Encoding": "br"}, "is 'br'"),
+        ({"Content-Type": "text/plain"}, "Content-Type 'text/plain' is not supported"),
+        ({"Content-Type": ""}, "Content-Type is missing"),
+        (
+            {"Content-Type": "application/json", "Content-Encoding": "br"},
+            "Content-Encoding 'br' is",
+        ),
     ],
 )
-def test_another_type_of_body_is_refused(
-    admin: TestClient, headers: dict[str, str], said: str
+def test_an_unsupported_content_type_is_rejected(
+    admin: TestClient, headers: dict[str, str], problem: str
 ) -> None:
     answer = admin.post(LINEAGE, content=b"{}", headers=headers)
     assert answer.status_code == 415
-    assert said in answer.json()["detail"]
+    assert problem in answer.json()["detail"]
 
 
-def test_what_is_not_json_is_the_callers_mistake(admin: TestClient) -> None:
+def test_invalid_json_is_a_client_error(admin: TestClient) -> None:
     answer = admin.post(LINEAGE, content=b"{oops", headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith("The body is not JSON")
 
 
-def test_a_bad_event_is_refused_with_every_reason_by_its_place(admin: TestClient) -> None:
+def test_an_invalid_event_is_rejected_with_the_path_of_every_problem(admin: TestClient) -> None:
     bad = {**event(), "run": {"runId": 7}, "job": {"namespace": "", "name": "J"}}
     answer = admin.post(LINEAGE, json=bad)
     assert answer.status_code == 422
@@ -103,7 +106,7 @@ def test_a_bad_event_is_refused_with_every_reason_by_its_place(admin: TestClient
     ]
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_read(admin: TestClient) -> None:
+def test_a_too_large_body_is_rejected_before_it_is_read(admin: TestClient) -> None:
     length = str(ingest.MOST_EVENT_BYTES + 1)
     headers = {"Content-Type": "application/json", "Content-Length": length}
     answer = admin.post(LINEAGE, content=b"{}", headers=headers)
@@ -118,7 +121,7 @@ def test_a_historical_event_fills_history_and_triggers_nothing(admin: TestClient
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_an_event_older_than_retention_is_no_news_alone_or_in_a_batch(
+def test_an_event_older_than_retention_triggers_nothing_alone_or_in_a_batch(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     if large:
@@ -133,7 +136,7 @@ def test_an_event_older_than_retention_is_no_news_alone_or_in_a_batch(
 
 
 class StubDoor:
-    """A door that gives one answer to all."""
+    """A door that always gives the same answer."""
 
     def __init__(self, answer: FloeError) -> None:
         self._given = answer
@@ -144,7 +147,7 @@ class StubDoor:
 
 @pytest.mark.parametrize("error", [DoorBusyError(), CatalogUnavailableError("disk full")])
 @pytest.mark.parametrize("path", [LINEAGE, BATCH])
-def test_overload_and_outage_ask_the_sender_to_come_again(
+def test_overload_and_outage_tell_the_sender_to_retry(
     admin: TestClient, error: FloeError, path: str
 ) -> None:
     services = admin.app.state.services  # type: ignore[attr-defined]
@@ -156,21 +159,23 @@ def test_overload_and_outage_ask_the_sender_to_come_again(
     assert answer.headers["retry-after"] == "2"
 
 
-def test_more_bytes_than_fit_are_refused_before_memory_grows(admin: TestClient) -> None:
+def test_bodies_beyond_the_budget_are_rejected_before_memory_grows(admin: TestClient) -> None:
     budget = admin.app.state.services.budget  # type: ignore[attr-defined]
-    budget.take(budget._most - 10)
+    budget.reserve(budget._most - 10)
     answer = admin.post(LINEAGE, json=event())
-    budget.give_back(budget._most - 10)
+    budget.release(budget._most - 10)
     assert answer.status_code == 503
     assert admin.post(LINEAGE, json=event()).status_code == 201
-    assert budget._taken == 0
+    assert budget._reserved == 0
 
 
 def lines(*events: Any) -> bytes:
-    return b"\n".join(json.dumps(one, separators=(",", ":")).encode() for one in events) + b"\n\n"
+    return (
+        b"\n".join(json.dumps(event, separators=(",", ":")).encode() for event in events) + b"\n\n"
+    )
 
 
-def test_a_batch_may_be_a_list_or_lines(admin: TestClient) -> None:
+def test_a_batch_can_be_a_list_or_lines(admin: TestClient) -> None:
     night = [event(LOAD, "START"), event(LOAD), event()]
     answer = admin.post(BATCH, json=night)
     assert answer.json() == {
@@ -190,29 +195,31 @@ def test_a_batch_may_be_a_list_or_lines(admin: TestClient) -> None:
     assert count(admin, "events") == 3
 
 
-def test_a_bad_event_of_a_batch_harms_no_neighbour(admin: TestClient) -> None:
+def test_an_invalid_event_of_a_batch_does_not_affect_others(admin: TestClient) -> None:
     answer = admin.post(BATCH, json=[event(LOAD), {"eventType": "START"}, event()])
     assert answer.status_code == 200
-    said = answer.json()
-    assert said["status"] == "partial_success"
-    assert said["summary"] == {
+    result = answer.json()
+    assert result["status"] == "partial_success"
+    assert result["summary"] == {
         "received": 3,
         "successful": 2,
         "failed": 1,
         "retriable": 0,
         "non_retriable": 1,
     }
-    assert [(one["index"], one["retriable"]) for one in said["failed_events"]] == [(1, False)]
+    assert [(failed["index"], failed["retriable"]) for failed in result["failed_events"]] == [
+        (1, False)
+    ]
     assert newest_version(admin, EXPOSURE)["state"] == "READY"
 
 
-def test_a_batch_that_is_no_list_is_refused(admin: TestClient) -> None:
+def test_a_batch_that_is_not_a_list_is_rejected(admin: TestClient) -> None:
     assert admin.post(BATCH, json={"eventType": "START"}).status_code == 422
     headers = {"Content-Type": "application/json"}
     assert admin.post(BATCH, content=b"[{", headers=headers).status_code == 400
 
 
-def test_a_batch_of_too_many_events_is_refused(
+def test_a_batch_of_too_many_events_is_rejected(
     admin: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "MOST_EVENTS", 2)
@@ -228,7 +235,7 @@ def test_a_batch_of_too_many_events_is_refused(
         ("application/x-ndjson", b"0\n" * 8_000_000),
     ],
 )
-def test_a_batch_of_millions_is_refused_before_memory_grows(
+def test_a_batch_of_millions_is_rejected_before_memory_grows(
     admin: TestClient, kind: str, body: bytes
 ) -> None:
     tracemalloc.start()
@@ -239,14 +246,14 @@ def test_a_batch_of_millions_is_refused_before_memory_grows(
     assert most < 4 * len(body)
 
 
-def test_text_that_is_none_spoils_its_own_event_only(admin: TestClient) -> None:
+def test_invalid_text_affects_only_its_own_event(admin: TestClient) -> None:
     odd = json.dumps(event(LOAD)).encode().replace(b'"producer": "', b'"producer": "\xff')
     assert b"\xff" in odd
     alone = admin.post(LINEAGE, content=odd, headers={"Content-Type": "application/json"})
     assert (alone.status_code, alone.json()["title"]) == (400, "Bad Request")
     body = b"[" + odd + b"," + json.dumps(event()).encode() + b"]"
     answer = admin.post(BATCH, content=body, headers={"Content-Type": "application/json"}).json()
-    assert [one["index"] for one in answer["failed_events"]] == [0]
+    assert [failed["index"] for failed in answer["failed_events"]] == [0]
     assert count(admin, "events") == 1
 
 
@@ -258,9 +265,62 @@ def test_a_large_batch_is_committed_in_several_groups(
     assert (count(admin, "events"), count(admin, "runs")) == (12, 6)
 
 
-def test_what_became_of_events_is_counted(admin: TestClient) -> None:
+def test_outcomes_of_events_are_counted(admin: TestClient) -> None:
     admin.post(BATCH, json=[event(), {"nonsense": True}])
     shown = admin.get("/metrics").text
     assert 'floe_events_total{outcome="committed"} 1.0' in shown
     assert 'floe_events_total{outcome="refused"} 1.0' in shown
     assert 'floe_http_requests_total{operation="send_batch",status="200"} 1.0' in shown
+
+
+def test_one_call_registers_a_version(admin: TestClient) -> None:
+    report = {"dataset_name": "credit.positions", "version": "2026-09-01", "rows": 12}
+    answer = admin.post("/api/v1/register_dataset", json=report)
+    assert answer.status_code == 201
+    version = newest_version(admin, "lake/credit.positions")
+    assert (version["version_tag"], version["state"]) == ("2026-09-01", "READY")
+    assert version["produced_by_run_id"] == answer.json()["run_id"]
+    assert version["row_count"] == 12
+
+
+def test_repeating_a_call_changes_nothing(admin: TestClient) -> None:
+    report = {"dataset_name": "credit.positions", "version": "2026-09-01"}
+    first, second = (admin.post("/api/v1/register_dataset", json=report) for _ in range(2))
+    assert first.json() == second.json()
+    assert admin.get("/api/v1/stats").json()["counts"]["versions"] == 1
+
+
+def test_calls_with_the_same_run_id_belong_to_one_run(admin: TestClient) -> None:
+    for status in ("STARTED", "SUCCESS"):
+        report = {
+            "process_name": "AUTOSYS/BOX/JOB",
+            "status": status,
+            "run_id": "4711",
+            "inputs": ["credit.positions"],
+            "outputs": [{"name": "credit.exposure", "rows": 5}],
+        }
+        answer = admin.post("/api/v1/register_process", json=report)
+        assert answer.status_code == 201
+    run = admin.get(f"/api/v1/run/{answer.json()['run_id']}").json()
+    assert (run["status"], run["process_key"]) == ("SUCCESS", "AUTOSYS/BOX/JOB")
+    assert [item["full_name"] for item in run["inputs"]] == ["lake/credit.positions"]
+    assert [item["row_count"] for item in run["outputs"]] == [5]
+
+
+@pytest.mark.parametrize(
+    ("path", "report", "reason"),
+    [
+        ("register_process", {"process_name": "A/B", "status": "DONE"}, "Unknown status 'DONE'"),
+        ("register_process", {"status": "SUCCESS"}, "missing required field `process_name`"),
+        ("register_process", {"process_name": "JOB", "status": "SUCCESS"}, "namespace is missing"),
+        ("register_dataset", {"dataset_name": "a", "tidings": 1}, "unknown field `tidings`"),
+        ("register_dataset", {"dataset_name": "a", "rows": -1}, "$.rows"),
+        ("register_dataset", {"dataset_name": "a\x00b"}, "$.dataset_name"),
+    ],
+)
+def test_an_invalid_call_is_rejected_with_the_reason(
+    admin: TestClient, path: str, report: dict[str, object], reason: str
+) -> None:
+    answer = admin.post(f"/api/v1/{path}", json=report)
+    assert answer.status_code == 422
+    assert reason in answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""When the database does not work, senders are told to retry, readiness says so, and it heals."""
+"""Database outages: senders must retry, readiness reports it, and floe recovers."""
 
 import os
 import sqlite3
@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from floe.api import create_app
 from floe.catalog.database import Catalog, open_catalog
-from floe.execution.spark.processes import wait_until
+from floe.execution.os_processes import wait_until
 from tests.api.night import event
 from tests.conftest import STORES, new_catalog
 from tests.events.factory import FOREVER
@@ -32,7 +32,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]
 
 
 def run(catalog: Catalog, *statements: str) -> None:
-    """Run statements on a connection of an operator's own."""
+    """Run statements on a separate connection."""
     url = catalog.engine.url
     connection: Any
     if url.get_backend_name() == "sqlite":
@@ -71,7 +71,7 @@ def missing_table(catalog: Catalog) -> Iterator[None]:
 
 @contextmanager
 def corrupted_file(catalog: Catalog) -> Iterator[None]:
-    """Garbage in every page but the first."""
+    """Write garbage to every page but the first."""
     run(catalog, "PRAGMA wal_checkpoint(TRUNCATE)")
     file = Path(str(catalog.engine.url.database))
     good = file.read_bytes()
@@ -81,14 +81,14 @@ def corrupted_file(catalog: Catalog) -> Iterator[None]:
 
 
 def _overwrite(file: Path, content: bytes) -> None:
-    # In place: a new file of the same name would be one that no open connection sees.
+    # In place, because open connections would not see a new file of the same name.
     with file.open("r+b") as opened:
         opened.write(content)
 
 
 @contextmanager
 def full_disk(catalog: Catalog) -> Iterator[None]:
-    """No new page can be added to the file."""
+    """Prevent the file from growing."""
     full = True
 
     def limit(connection: object, _: object) -> None:
@@ -144,7 +144,7 @@ def test_a_full_disk_is_503_until_there_is_room(sqlite_template: Path, tmp_path:
 
 
 @pytest.mark.parametrize(("catalog", "outage"), OUTAGES[2:3], indirect=["catalog"])
-def test_an_event_that_met_an_outage_is_stored_when_it_is_over(
+def test_an_event_sent_during_an_outage_is_stored_afterwards(
     catalog: Catalog, outage: Outage
 ) -> None:
     with TestClient(create_app(catalog, login=False, retention=FOREVER)) as client:

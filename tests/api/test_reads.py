@@ -1,4 +1,4 @@
-"""Asking for what is known, on each store: every answer after one small night."""
+"""Reading the catalog over HTTP, on each store, after a small night of runs."""
 
 import base64
 import time
@@ -14,7 +14,6 @@ from floe.catalog.checks import put_check
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import find_dataset, update_dataset
 from floe.catalog.principals import PLATFORM_ADMIN, create_token
-from floe.catalog.slas import put_sla
 from tests.api.night import (
     COMPUTE,
     EXPOSURE,
@@ -25,8 +24,9 @@ from tests.api.night import (
     run_id,
     tell,
 )
+from tests.catalog.graph import sla
 
-# The catalog of all tests, not the one of the API's: this module runs on PostgreSQL as well.
+# Not the API's catalog fixture, because this module runs on PostgreSQL too.
 from tests.conftest import STORES, new_catalog
 from tests.conftest import catalog as catalog  # noqa: PLC0414
 from tests.events.factory import FOREVER
@@ -38,20 +38,23 @@ DAYS = ("2026-09-01", "2026-09-02", "2026-09-03")
 def api(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TestClient]:
-    """A client that may do everything, after three nights. All share it: they only look."""
-    with new_catalog(request, tmp_path_factory.mktemp("reads")) as catalog, told(catalog) as client:
+    """A shared administrator's client after three nights, for tests that only read."""
+    with (
+        new_catalog(request, tmp_path_factory.mktemp("reads")) as catalog,
+        client_after_nights(catalog) as client,
+    ):
         yield client
 
 
 @pytest.fixture
 def changed(catalog: Catalog) -> Iterator[TestClient]:
-    """The same for a test that changes something."""
-    with told(catalog) as client:
+    """An administrator's client for tests that change something."""
+    with client_after_nights(catalog) as client:
         yield client
 
 
 @contextmanager
-def told(catalog: Catalog) -> Iterator[TestClient]:
+def client_after_nights(catalog: Catalog) -> Iterator[TestClient]:
     with catalog.writing() as session:
         token = create_token(session, "admin", PLATFORM_ADMIN, actor="test").text
     headers = {"Authorization": f"Bearer {token}"}
@@ -62,19 +65,19 @@ def told(catalog: Catalog) -> Iterator[TestClient]:
         yield client
 
 
-def test_a_dataset_comes_with_all_about_it(api: TestClient) -> None:
-    number = number_of(api, EXPOSURE)
-    detail = api.get(f"/api/v1/dataset/{number}").json()
+def test_a_dataset_is_returned_with_all_details(api: TestClient) -> None:
+    dataset_id = number_of(api, EXPOSURE)
+    detail = api.get(f"/api/v1/dataset/{dataset_id}").json()
     assert detail["full_name"] == "lake/credit.exposure"
-    assert [one["name"] for one in detail["columns"]] == ["id", "amount"]
-    assert [one["version_tag"] for one in detail["versions"]] == [
+    assert [item["name"] for item in detail["columns"]] == ["id", "amount"]
+    assert [item["version_tag"] for item in detail["versions"]] == [
         "2026-09-03.1",
         "2026-09-02.1",
         "2026-09-01.1",
     ]
     assert detail["versions"][0]["row_count"] == 100
-    assert [one["process_key"] for one in detail["producers"]] == ["AUTOSYS/BOX/COMPUTE"]
-    assert [one["process_key"] for one in detail["consumers"]] == ["AUTOSYS/BOX/PUBLISH"]
+    assert [item["process_key"] for item in detail["producers"]] == ["AUTOSYS/BOX/COMPUTE"]
+    assert [item["process_key"] for item in detail["consumers"]] == ["AUTOSYS/BOX/PUBLISH"]
 
 
 def test_a_dataset_is_found_by_its_name_too(api: TestClient) -> None:
@@ -87,13 +90,13 @@ def test_a_dataset_is_found_by_its_name_too(api: TestClient) -> None:
 
 
 def test_datasets_are_searched_and_listed_page_by_page(api: TestClient) -> None:
-    # The search index follows in a quiet moment.
+    # The search index is updated when idle.
     deadline = time.monotonic() + 20
-    while not (found := api.get("/api/v1/datasets", params={"text": "expo"}).json())["items"]:
+    while not (matches := api.get("/api/v1/datasets", params={"text": "expo"}).json())["items"]:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert [hit["name"] for hit in found["items"]] == [EXPOSURE]
-    assert found["total"] == 1
+    assert [hit["name"] for hit in matches["items"]] == [EXPOSURE]
+    assert matches["total"] == 1
     names, query = [], {"limit": "1"}
     for _ in range(3):
         page = api.get("/api/v1/datasets", params=query).json()
@@ -103,43 +106,43 @@ def test_datasets_are_searched_and_listed_page_by_page(api: TestClient) -> None:
     assert query["cursor"] is None
 
 
-def test_filters_hold_on_every_page(changed: TestClient) -> None:
-    number = number_of(changed, REPORT)
+def test_filters_apply_to_every_page(changed: TestClient) -> None:
+    dataset_id = number_of(changed, REPORT)
     change = {"category": "report", "owner_team": "Reporting", "tags": ["daily", "board"]}
-    assert changed.patch(f"/api/v1/dataset/{number}", json=change).status_code == 200
+    assert changed.patch(f"/api/v1/dataset/{dataset_id}", json=change).status_code == 200
     for query in (
         {"category": "report"},
         {"team": "Reporting", "facets": "false"},
         {"tag": "board"},
         {"status": "ACTIVE", "category": "report", "facets": "false"},
     ):
-        found = changed.get("/api/v1/datasets", params=query).json()["items"]
-        assert [(hit["name"], hit["tags"]) for hit in found] == [(REPORT, ["board", "daily"])]
+        matches = changed.get("/api/v1/datasets", params=query).json()["items"]
+        assert [(hit["name"], hit["tags"]) for hit in matches] == [(REPORT, ["board", "daily"])]
 
 
-def test_versions_are_listed_and_shown_by_number_and_tag(api: TestClient) -> None:
-    number = number_of(api, EXPOSURE)
-    first = api.get(f"/api/v1/dataset/{number}/versions", params={"limit": 2}).json()
+def test_versions_are_listed_and_returned_by_id_and_tag(api: TestClient) -> None:
+    dataset_id = number_of(api, EXPOSURE)
+    first = api.get(f"/api/v1/dataset/{dataset_id}/versions", params={"limit": 2}).json()
     rest = api.get(
-        f"/api/v1/dataset/{number}/versions", params={"limit": 2, "cursor": first["next"]}
+        f"/api/v1/dataset/{dataset_id}/versions", params={"limit": 2, "cursor": first["next"]}
     ).json()
     assert len(first["items"]) == 2
-    assert [one["version_tag"] for one in rest["items"]] == ["2026-09-01.1"]
+    assert [item["version_tag"] for item in rest["items"]] == ["2026-09-01.1"]
     assert rest["next"] is None
     version = rest["items"][0]
     by_number = api.get(f"/api/v1/version/{version['dataset_version_id']}").json()
-    by_tag = api.get(f"/api/v1/dataset/{number}/version", params={"tag": "2026-09-01.1"}).json()
+    by_tag = api.get(f"/api/v1/dataset/{dataset_id}/version", params={"tag": "2026-09-01.1"}).json()
     assert by_number == by_tag
     assert by_number["produced_by_run_id"] == run_id(COMPUTE)
     assert [column["name"] for column in by_number["columns"]] == ["id", "amount"]
 
 
-def test_a_retracted_version_gives_way_to_the_one_before(changed: TestClient) -> None:
+def test_retracting_a_version_restores_the_previous_one(changed: TestClient) -> None:
     report = {"dataset_name": "credit.limits", "business_date": "2026-09-01"}
     for _ in range(2):
         changed.post("/api/v1/register_dataset", json=report)
-    number = number_of(changed, "credit.limits")
-    newest, older = changed.get(f"/api/v1/dataset/{number}/versions").json()["items"]
+    dataset_id = number_of(changed, "credit.limits")
+    newest, older = changed.get(f"/api/v1/dataset/{dataset_id}/versions").json()["items"]
     assert (newest["state"], older["state"]) == ("READY", "SUPERSEDED")
     path = f"/api/v1/version/{newest['dataset_version_id']}/retract"
     answer = changed.post(path, json={"reason": "wrong"})
@@ -149,28 +152,28 @@ def test_a_retracted_version_gives_way_to_the_one_before(changed: TestClient) ->
         "still_shown": False,
         "built_on": [],
     }
-    listed = changed.get(f"/api/v1/dataset/{number}/versions").json()["items"]
-    assert [(one["reason"], one["actor"] is not None) for one in listed] == [
+    listed = changed.get(f"/api/v1/dataset/{dataset_id}/versions").json()["items"]
+    assert [(item["reason"], item["actor"] is not None) for item in listed] == [
         ("wrong", True),
         (None, False),
     ]
     detail = changed.get(f"/api/v1/version/{newest['dataset_version_id']}").json()
     assert detail["reason"] == "wrong"
-    shown = changed.get(f"/api/v1/dataset/{number}").json()["versions"]
+    shown = changed.get(f"/api/v1/dataset/{dataset_id}").json()["versions"]
     assert shown[0]["reason"] == "wrong"
     again = changed.post(path, json={"reason": "wrong"})
     assert again.status_code == 409
-    history = changed.get(f"/api/v1/dataset/{number}/history").json()["items"]
-    assert "VERSION_RETRACTED" in [one["event_type"] for one in history]
+    history = changed.get(f"/api/v1/dataset/{dataset_id}/history").json()["items"]
+    assert "VERSION_RETRACTED" in [item["event_type"] for item in history]
 
 
-def test_a_retraction_names_what_was_built_on_the_version(changed: TestClient) -> None:
-    """Through a second dataset too, with the owner of each."""
-    for run, read, made in (("r1", "risk.a", "risk.b"), ("r2", "risk.b", "risk.c")):
+def test_a_retraction_lists_the_versions_built_on_it(changed: TestClient) -> None:
+    """The list includes indirect versions, each with its owner."""
+    for run, read, output in (("r1", "risk.a", "risk.b"), ("r2", "risk.b", "risk.c")):
         if run == "r1":
             feed = {"dataset_name": read, "version": "2026-09-01.1", "business_date": "2026-09-01"}
             changed.post("/api/v1/register_dataset", json=feed)
-        told = {
+        event = {
             "eventType": "COMPLETE",
             "eventTime": "2026-09-01T06:30:00Z",
             "producer": "https://example.com/jobs",
@@ -178,18 +181,24 @@ def test_a_retraction_names_what_was_built_on_the_version(changed: TestClient) -
             "run": {"runId": run, "facets": {"floe": {"businessDate": "2026-09-01"}}},
             "job": {"namespace": "AUTOSYS", "name": run},
             "inputs": [dataset_part(read, "2026-09-01.1")],
-            "outputs": [dataset_part(made, "2026-09-01.1")],
+            "outputs": [dataset_part(output, "2026-09-01.1")],
         }
-        assert changed.post("/api/v1/lineage", json=told).status_code == 201
-    number = number_of(changed, "risk.c")
-    changed.patch(f"/api/v1/dataset/{number}", json={"owner_team": "Market Risk"})
-    number = number_of(changed, "risk.a")
-    (feed_version,) = changed.get(f"/api/v1/dataset/{number}/versions").json()["items"]
+        assert changed.post("/api/v1/lineage", json=event).status_code == 201
+    dataset_id = number_of(changed, "risk.c")
+    changed.patch(f"/api/v1/dataset/{dataset_id}", json={"owner_team": "Market Risk"})
+    dataset_id = number_of(changed, "risk.a")
+    (feed_version,) = changed.get(f"/api/v1/dataset/{dataset_id}/versions").json()["items"]
     path = f"/api/v1/version/{feed_version['dataset_version_id']}/retract"
     built_on = changed.post(path, json={"reason": "wrong feed"}).json()["built_on"]
     assert [
-        (one["full_name"], one["version_tag"], one["process_key"], one["owner_team"], one["depth"])
-        for one in built_on
+        (
+            item["full_name"],
+            item["version_tag"],
+            item["process_key"],
+            item["owner_team"],
+            item["depth"],
+        )
+        for item in built_on
     ] == [
         ("lake/risk.b", "2026-09-01.1", "AUTOSYS/r1", None, 1),
         ("lake/risk.c", "2026-09-01.1", "AUTOSYS/r2", "Market Risk", 2),
@@ -204,18 +213,18 @@ def dataset_part(name: str, tag: str) -> dict[str, Any]:
     }
 
 
-def test_schemas_are_kept_and_compared(api: TestClient) -> None:
-    number = number_of(api, EXPOSURE)
-    schemas = api.get(f"/api/v1/dataset/{number}/schemas").json()["items"]
+def test_schemas_are_listed_and_compared(api: TestClient) -> None:
+    dataset_id = number_of(api, EXPOSURE)
+    schemas = api.get(f"/api/v1/dataset/{dataset_id}/schemas").json()["items"]
     assert [column["name"] for column in schemas[0]["columns"]] == ["id", "amount"]
     compared = api.get(
-        f"/api/v1/dataset/{number}/schemas/diff",
+        f"/api/v1/dataset/{dataset_id}/schemas/diff",
         params={"before": "2026-09-01.1", "after": "2026-09-02.1"},
     ).json()
     assert (compared["breaking"], compared["added"], compared["removed"]) == (False, [], [])
 
 
-def test_schemas_come_page_by_page(changed: TestClient) -> None:
+def test_schemas_are_listed_page_by_page(changed: TestClient) -> None:
     for day, column in (("2026-09-04", "a"), ("2026-09-05", "b")):
         body = event(day=day)
         body["outputs"][0]["facets"]["schema"]["fields"] = [{"name": column, "type": "BIGINT"}]
@@ -225,24 +234,24 @@ def test_schemas_come_page_by_page(changed: TestClient) -> None:
     assert columns == [["b"], ["a"], ["id", "amount"]]
 
 
-def test_checks_and_broken_promises_come_page_by_page(
+def test_checks_and_sla_breaches_are_listed_page_by_page(
     changed: TestClient, catalog: Catalog
 ) -> None:
     names = [f"lake/credit.{name}" for name in ("exposure", "positions", "report")]
     with catalog.writing() as session:
-        hourly = put_sla(session, "hourly", sla_window_sec=3600).sla_id
+        hourly = sla(session, "hourly", sla_window_sec=3600)
         for name in names:
             update_dataset(session, find_dataset(session, name), default_sla_id=hourly)
         for name in ("not_null", "no_negative", "unique"):
             put_check(session, number_of(changed, EXPOSURE), name, kind="sql")
     checks = walk(changed, f"/api/v1/dataset/{number_of(changed, EXPOSURE)}/checks")
-    assert [one["name"] for one in checks] == ["no_negative", "not_null", "unique"]
+    assert [item["name"] for item in checks] == ["no_negative", "not_null", "unique"]
     late = walk(changed, "/api/v1/sla/status")
-    assert [one["full_name"] for one in late] == names
+    assert [item["full_name"] for item in late] == names
 
 
 def walk(client: TestClient, path: str) -> list[dict[str, Any]]:
-    """All items of a list, one a page."""
+    """Return all items of a list, read with one item per page."""
     items, cursor = [], None
     while True:
         query = {"limit": 1} | ({"cursor": cursor} if cursor else {})
@@ -253,20 +262,20 @@ def walk(client: TestClient, path: str) -> list[dict[str, Any]]:
             return items
 
 
-@pytest.mark.parametrize("place", ["['0001-01-01T00:00:00+14:00', 'x']", "['2026-09-01', 'x']"])
-def test_a_cursor_outside_the_calendar_is_none(api: TestClient, place: str) -> None:
-    cursor = base64.urlsafe_b64encode(place.replace("'", '"').encode()).decode()
+@pytest.mark.parametrize("position", ["['0001-01-01T00:00:00+14:00', 'x']", "['2026-09-01', 'x']"])
+def test_a_cursor_with_an_invalid_date_is_rejected(api: TestClient, position: str) -> None:
+    cursor = base64.urlsafe_b64encode(position.replace("'", '"').encode()).decode()
     path = f"/api/v1/dataset/{number_of(api, EXPOSURE)}/schemas"
     assert api.get(path, params={"cursor": cursor}).status_code == 400
 
 
-def test_processes_are_listed_by_key_and_shown_with_their_runs(api: TestClient) -> None:
+def test_processes_are_listed_by_key_and_returned_with_their_runs(api: TestClient) -> None:
     first = api.get("/api/v1/processes", params={"limit": 2, "status": "ACTIVE"}).json()
     rest = api.get("/api/v1/processes", params={"cursor": first["next"]}).json()
-    keys = [one["process_key"] for one in first["items"] + rest["items"]]
+    keys = [item["process_key"] for item in first["items"] + rest["items"]]
     assert keys == ["AUTOSYS/BOX/COMPUTE", "AUTOSYS/BOX/LOAD", "AUTOSYS/BOX/PUBLISH"]
-    number = first["items"][0]["process_id"]
-    detail = api.get(f"/api/v1/process/{number}").json()
+    process_id = first["items"][0]["process_id"]
+    detail = api.get(f"/api/v1/process/{process_id}").json()
     assert detail == api.get("/api/v1/process", params={"process_key": keys[0]}).json()
     assert (detail["inputs"], detail["outputs"]) == (
         ["lake/credit.positions"],
@@ -280,7 +289,7 @@ def test_runs_are_filtered(api: TestClient) -> None:
         answer = api.get("/api/v1/runs", params=query)  # type: ignore[arg-type]
         assert answer.status_code == 200, answer.text
         return [
-            f"{one['process_key'][12:]} {one['business_date']}" for one in answer.json()["items"]
+            f"{item['process_key'][12:]} {item['business_date']}" for item in answer.json()["items"]
         ]
 
     assert len(found()) == 9
@@ -294,34 +303,34 @@ def test_runs_are_filtered(api: TestClient) -> None:
     assert api.get("/api/v1/runs", params={"since": "2026-09-02T00:00:00"}).status_code == 422
 
 
-def test_runs_come_page_by_page_and_none_twice(api: TestClient) -> None:
+def test_runs_are_listed_page_by_page_without_duplicates(api: TestClient) -> None:
     seen, cursor = [], None
     for _ in range(3):
         query = {"limit": 4} | ({"cursor": cursor} if cursor else {})
         page = api.get("/api/v1/runs", params=query).json()
-        seen += [one["run_id"] for one in page["items"]]
+        seen += [item["run_id"] for item in page["items"]]
         cursor = page["next"]
     assert cursor is None
     assert len(seen) == len(set(seen)) == 9
 
 
-def test_a_run_shows_what_it_read_and_made(api: TestClient) -> None:
+def test_a_run_lists_its_inputs_and_outputs(api: TestClient) -> None:
     run = api.get(f"/api/v1/run/{run_id(COMPUTE)}").json()
     assert run["status"] == "SUCCESS"
     assert run["start_ts"].startswith("2026-09-01T06:00:00")
     assert run["facets_json"]["nominalTime"]
-    assert [one["full_name"] for one in run["inputs"]] == ["lake/credit.positions"]
-    assert [(one["full_name"], one["version_tag"]) for one in run["outputs"]] == [
+    assert [item["full_name"] for item in run["inputs"]] == ["lake/credit.positions"]
+    assert [(item["full_name"], item["version_tag"]) for item in run["outputs"]] == [
         ("lake/credit.exposure", "2026-09-01.1")
     ]
     assert run["steps"] == []
 
 
-def test_the_details_of_a_run_hold_all_that_is_known(api: TestClient) -> None:
+def test_run_details_contain_everything_about_a_run(api: TestClient) -> None:
     run = api.get(f"/api/v1/run/{run_id(COMPUTE)}").json()
     details = api.get(f"/api/v1/run/{run_id(COMPUTE)}/details").json()
     assert {name: details[name] for name in run} == run
-    assert (details["seconds"], details["attempts"]) == (1800.0, 1)
+    assert (details["seconds"], details["attempt"]) == (1800.0, 1)
     assert details["children"] == details["checks"] == []
     assert api.get(f"/api/v1/run/{run_id('nobody')}/details").status_code == 404
 
@@ -331,13 +340,13 @@ def test_lineage_goes_both_ways_from_datasets_and_processes(api: TestClient) -> 
         graph = api.get(f"/api/v1/{path}", params=query).json()  # type: ignore[arg-type]
         return [node["name"] for node in graph["nodes"]]
 
-    number = number_of(api, POSITIONS)
+    dataset_id = number_of(api, POSITIONS)
     down = [POSITIONS, "BOX/COMPUTE", EXPOSURE, "BOX/PUBLISH", REPORT]
-    assert keys(f"dataset/{number}/lineage") == down
+    assert keys(f"dataset/{dataset_id}/lineage") == down
     assert keys("dataset/lineage", full_name=POSITIONS) == down
-    assert keys(f"dataset/{number}/lineage", depth=1) == down[:3]
-    assert keys(f"dataset/{number}/lineage", direction="upstream") == [POSITIONS, "BOX/LOAD"]
-    assert keys(f"dataset/{number}/lineage", show="datasets") == down[::2]
+    assert keys(f"dataset/{dataset_id}/lineage", depth=1) == down[:3]
+    assert keys(f"dataset/{dataset_id}/lineage", direction="upstream") == [POSITIONS, "BOX/LOAD"]
+    assert keys(f"dataset/{dataset_id}/lineage", show="datasets") == down[::2]
     process = api.get("/api/v1/process", params={"process_key": "BOX/COMPUTE"}).json()["process_id"]
     assert keys(f"process/{process}/lineage") == down[1:]
     upstream = keys("process/lineage", process_key="BOX/COMPUTE", direction="upstream")
@@ -345,37 +354,43 @@ def test_lineage_goes_both_ways_from_datasets_and_processes(api: TestClient) -> 
     assert api.get("/api/v1/dataset/9999/lineage").status_code == 404
 
 
-def test_an_edge_says_its_role_and_how_it_is_known(api: TestClient) -> None:
-    number = number_of(api, POSITIONS)
-    graph = api.get(f"/api/v1/dataset/{number}/lineage", params={"depth": 1}).json()
+def test_an_edge_has_its_role_and_origin(api: TestClient) -> None:
+    dataset_id = number_of(api, POSITIONS)
+    graph = api.get(f"/api/v1/dataset/{dataset_id}/lineage", params={"depth": 1}).json()
     stopped = [node["name"] for node in graph["nodes"] if node["more"]]
     assert (stopped, graph["truncated"]) == ([EXPOSURE], True)
     edge, _ = graph["edges"]
-    assert (edge["source_id"], edge["role"], edge["known_by"]) == (number, "CONSUMES", ["OBSERVED"])
+    assert (edge["source_id"], edge["role"], edge["known_by"]) == (
+        dataset_id,
+        "CONSUMES",
+        ["OBSERVED"],
+    )
 
 
 def test_columns_have_their_own_lineage(api: TestClient) -> None:
-    number = number_of(api, REPORT)
-    found = api.get(f"/api/v1/dataset/{number}/columns/lineage", params={"column": "amount"}).json()
-    assert [(one["dataset"], one["column"]) for one in found["columns"]] == [
+    dataset_id = number_of(api, REPORT)
+    lineage = api.get(
+        f"/api/v1/dataset/{dataset_id}/columns/lineage", params={"column": "amount"}
+    ).json()
+    assert [(item["dataset"], item["column"]) for item in lineage["columns"]] == [
         (REPORT, "amount"),
         (EXPOSURE, "amount"),
         (POSITIONS, "amount"),
     ]
-    unknown = api.get(f"/api/v1/dataset/{number}/columns/lineage", params={"column": "amuont"})
+    unknown = api.get(f"/api/v1/dataset/{dataset_id}/columns/lineage", params={"column": "amuont"})
     assert unknown.status_code == 404
 
 
 def test_impact_counts_what_is_downstream(changed: TestClient) -> None:
     changed.patch(f"/api/v1/dataset/{number_of(changed, REPORT)}", json={"owner_team": "Reporting"})
-    found = changed.get(f"/api/v1/dataset/{number_of(changed, POSITIONS)}/impact").json()
-    assert [one["name"] for one in found["datasets"]] == [EXPOSURE, REPORT]
-    assert [one["team"] for one in found["teams"]] == ["Reporting"]
+    impact = changed.get(f"/api/v1/dataset/{number_of(changed, POSITIONS)}/impact").json()
+    assert [item["name"] for item in impact["datasets"]] == [EXPOSURE, REPORT]
+    assert [item["team"] for item in impact["teams"]] == ["Reporting"]
 
 
-def test_events_are_listed_and_shown_as_they_came(api: TestClient) -> None:
+def test_events_are_listed_and_returned_as_received(api: TestClient) -> None:
     of_run = api.get("/api/v1/events", params={"run_uuid": run_id(COMPUTE)}).json()["items"]
-    assert [one["event_type"] for one in of_run] == ["run.complete", "run.start"]
+    assert [item["event_type"] for item in of_run] == ["run.complete", "run.start"]
     query = {"process_key": "AUTOSYS/BOX/COMPUTE", "since": "2026-09-02T00:00:00Z", "limit": "3"}
     page = api.get("/api/v1/events", params=query).json()
     rest = api.get("/api/v1/events", params={**query, "cursor": page["next"]}).json()
@@ -388,10 +403,10 @@ def test_events_are_listed_and_shown_as_they_came(api: TestClient) -> None:
 
 def test_changes_are_read_from_a_position(api: TestClient) -> None:
     first = api.get("/api/v1/changes", params={"limit": 4}).json()
-    assert [one["position"] for one in first["items"]] == [1, 2, 3, 4]
+    assert [item["position"] for item in first["items"]] == [1, 2, 3, 4]
     rest = api.get("/api/v1/changes", params={"after": first["next"]}).json()
     assert rest["items"][0]["position"] == 5
-    assert {one["kind"] for one in rest["items"]} == {"VERSION_READY"}
+    assert {item["kind"] for item in rest["items"]} == {"VERSION_READY"}
     nothing = api.get("/api/v1/changes", params={"after": rest["next"], "wait": 0.3}).json()
     assert nothing == {"items": [], "next": rest["next"]}
 
@@ -421,7 +436,7 @@ def test_owners_and_categories_are_counted(changed: TestClient) -> None:
         "/api/v1/registrations",
     ],
 )
-def test_what_there_is_none_of_is_an_empty_list(api: TestClient, path: str) -> None:
+def test_lists_without_items_are_empty(api: TestClient, path: str) -> None:
     answer = api.get(path.format(dataset=number_of(api, EXPOSURE)))
     assert answer.status_code == 200
     assert answer.json()["items"] == []

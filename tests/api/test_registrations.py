@@ -1,4 +1,4 @@
-"""Registrations: asked for, decided, and decided once."""
+"""Registrations: requests and decisions."""
 
 from collections.abc import Callable
 
@@ -19,20 +19,20 @@ WANTED = {
 
 @pytest.fixture
 def asked(as_role: Callable[[str], TestClient]) -> int:
-    """An owner has asked for a dataset."""
+    """A pending request of an owner for a dataset."""
     answer = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=WANTED)
     assert answer.status_code == 201
-    number: int = answer.json()["reg_id"]
-    return number
+    reg_id: int = answer.json()["reg_id"]
+    return reg_id
 
 
 def status_of(client: TestClient) -> str:
-    found = client.get("/api/v1/dataset", params={"full_name": "lake/credit.limits"}).json()
-    status: str = found["status"]
+    dataset = client.get("/api/v1/dataset", params={"full_name": "lake/credit.limits"}).json()
+    status: str = dataset["status"]
     return status
 
 
-def test_what_is_asked_for_is_a_draft_until_a_steward_approves(
+def test_a_requested_dataset_is_a_draft_until_a_steward_approves(
     as_role: Callable[[str], TestClient], asked: int
 ) -> None:
     steward = as_role(DATA_STEWARD)
@@ -46,7 +46,7 @@ def test_what_is_asked_for_is_a_draft_until_a_steward_approves(
     assert steward.get(f"/api/v1/registration/{asked}").json() == answer.json()
 
 
-def test_what_is_rejected_stays_as_a_record(
+def test_a_rejected_dataset_stays_as_a_record(
     as_role: Callable[[str], TestClient], asked: int
 ) -> None:
     steward = as_role(DATA_STEWARD)
@@ -55,7 +55,7 @@ def test_what_is_rejected_stays_as_a_record(
     assert steward.get("/api/v1/registrations", params={"status": "PENDING"}).json()["items"] == []
 
 
-def test_what_was_rejected_can_be_asked_for_again(
+def test_a_rejected_dataset_can_be_requested_again(
     as_role: Callable[[str], TestClient], asked: int
 ) -> None:
     as_role(DATA_STEWARD).post(f"/api/v1/registration/{asked}/reject", json={})
@@ -64,24 +64,24 @@ def test_what_was_rejected_can_be_asked_for_again(
     assert status_of(as_role(DATA_STEWARD)) == "DRAFT"
 
 
-def test_what_came_by_events_is_owned_once_a_steward_approves(
+def test_a_dataset_from_events_gets_its_owner_on_approval(
     as_role: Callable[[str], TestClient],
 ) -> None:
     tell(as_role(PLATFORM_ADMIN))
     wanted = {**WANTED, "name": EXPOSURE}
-    number = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=wanted).json()["reg_id"]
+    reg_id = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=wanted).json()["reg_id"]
     path = "/api/v1/dataset/" + str(number_of(as_role(DATA_OWNER), EXPOSURE))
     assert as_role(DATA_OWNER).patch(path, json={"category": "x"}).status_code == 403
-    as_role(DATA_STEWARD).post(f"/api/v1/registration/{number}/approve", json={})
-    found = as_role(DATA_OWNER).patch(path, json={"description": "ours"}).json()
-    assert (found["owner_team"], found["category"]) == ("Credit Risk", "credit")
+    as_role(DATA_STEWARD).post(f"/api/v1/registration/{reg_id}/approve", json={})
+    dataset = as_role(DATA_OWNER).patch(path, json={"description": "ours"}).json()
+    assert (dataset["owner_team"], dataset["category"]) == ("Credit Risk", "credit")
     again = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=wanted)
-    assert (again.status_code, "registered already" in again.text) == (409, True)
+    assert (again.status_code, "already registered" in again.text) == (409, True)
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
 @pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json"}])
-def test_a_decision_needs_no_words(
+def test_a_decision_needs_no_comment(
     as_role: Callable[[str], TestClient], asked: int, verdict: str, headers: dict[str, str]
 ) -> None:
     path = f"/api/v1/registration/{asked}/{verdict}"
@@ -89,7 +89,7 @@ def test_a_decision_needs_no_words(
     assert (answer.status_code, answer.json()["review_comment"]) == (200, None)
 
 
-def test_a_decision_with_words_names_their_type(
+def test_a_decision_with_a_comment_needs_a_content_type(
     as_role: Callable[[str], TestClient], asked: int
 ) -> None:
     path = f"/api/v1/registration/{asked}/approve"
@@ -98,27 +98,27 @@ def test_a_decision_with_words_names_their_type(
         assert answer.status_code == 415
 
 
-def test_a_decision_is_made_once(as_role: Callable[[str], TestClient], asked: int) -> None:
+def test_a_request_is_decided_only_once(as_role: Callable[[str], TestClient], asked: int) -> None:
     steward = as_role(DATA_STEWARD)
     for status in (200, 409):
         answer = steward.post(f"/api/v1/registration/{asked}/approve", json={})
         assert answer.status_code == status
 
 
-def test_a_name_that_is_taken_cannot_be_asked_for(
+def test_an_existing_name_cannot_be_requested(
     as_role: Callable[[str], TestClient], asked: int
 ) -> None:
     answer = as_role(DATA_OWNER).post("/api/v1/dataset/register", json=WANTED)
     assert answer.status_code == 409
-    assert "asked for already" in answer.json()["detail"]
+    assert "already requested" in answer.json()["detail"]
     assert as_role(DATA_OWNER).get(f"/api/v1/registration/{asked + 1}").status_code == 404
 
 
-def test_requests_come_page_by_page(as_role: Callable[[str], TestClient], asked: int) -> None:
+def test_requests_are_listed_page_by_page(as_role: Callable[[str], TestClient], asked: int) -> None:
     owner = as_role(DATA_OWNER)
     for name in ("credit.a", "credit.b"):
         owner.post("/api/v1/dataset/register", json={**WANTED, "name": name})
     first = owner.get("/api/v1/registrations", params={"limit": 2}).json()
     rest = owner.get("/api/v1/registrations", params={"cursor": first["next"]}).json()
-    names = [one["full_name"] for one in first["items"] + rest["items"]]
+    names = [item["full_name"] for item in first["items"] + rest["items"]]
     assert names == ["lake/credit.limits", "lake/credit.a", "lake/credit.b"]

@@ -1,4 +1,4 @@
-"""Whatever fits the description of the API, and whatever does not, is answered without a crash."""
+"""Fuzzing of the API: valid and invalid requests never crash the server."""
 
 import os
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-# Few in every pass; `make soak` sends many.
+# A few in every run; `make soak` sends many.
 EXAMPLES = 100 if "FLOE_SOAK_ROUNDS" in os.environ else 6
 
 
 @pytest.fixture
 def address(catalog: Catalog) -> Iterator[tuple[str, dict[str, str]]]:
-    """A server with a night in its catalog, and the headers of its administrator."""
+    """A server with data of one night, and headers of its administrator."""
     with catalog.writing() as session:
         token = create_token(session, "admin", PLATFORM_ADMIN, actor="test").text
     headers = {"Authorization": f"Bearer {token}"}
@@ -51,13 +51,13 @@ def address(catalog: Catalog) -> Iterator[tuple[str, dict[str, str]]]:
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_nothing_that_is_sent_makes_the_server_fail(address: tuple[str, dict[str, str]]) -> None:
+def test_no_request_makes_the_server_fail(address: tuple[str, dict[str, str]]) -> None:
     url, headers = address
     schema = schemathesis.openapi.from_dict(describe_api())
     wrong = []
-    for found in schema.get_all_operations():
-        assert isinstance(found, Ok), found
-        operation = found.ok()
+    for result in schema.get_all_operations():
+        assert isinstance(result, Ok), result
+        operation = result.ok()
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
 
             @settings(
@@ -75,7 +75,7 @@ def test_nothing_that_is_sent_makes_the_server_fail(address: tuple[str, dict[str
                 case.call_and_validate(base_url=url, headers=headers, checks=CHECKS)
 
             try:
-                # What takes no parameter cannot be given a wrong one.
+                # A route without parameters cannot get an invalid one.
                 with suppress(Unsatisfiable):
                     ask()
             except (Failure, FailureGroup) as error:

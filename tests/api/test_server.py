@@ -1,4 +1,4 @@
-"""Listening: on this machine unless said otherwise, and never without login for others."""
+"""Listening addresses: loopback by default, and never public without login."""
 
 import http.client
 import socket
@@ -19,17 +19,17 @@ from tools.running_api import RunningApi
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.com"])
-def test_others_are_not_let_in_without_login(host: str) -> None:
-    with pytest.raises(UnsafeAddressError, match="Leave out --no-auth"):
+def test_public_addresses_are_rejected_without_login(host: str) -> None:
+    with pytest.raises(UnsafeAddressError, match="Remove --no-auth"):
         listen(host, 0, login=False)
 
 
-def test_this_machine_may_do_without_login() -> None:
+def test_loopback_needs_no_login() -> None:
     with listen("127.0.0.1", 0, login=False) as listener:
         assert url_of(listener).startswith("http://127.0.0.1:")
 
 
-def test_another_address_is_fine_with_login() -> None:
+def test_public_addresses_are_allowed_with_login() -> None:
     with listen("0.0.0.0", 0, login=True) as listener:
         assert url_of(listener) == f"http://{socket.gethostname()}:{listener.getsockname()[1]}"
 
@@ -38,13 +38,13 @@ def test_another_address_is_fine_with_login() -> None:
     ("host", "own"),
     [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")],
 )
-def test_programs_of_this_machine_reach_it_by_loopback(host: str, own: str) -> None:
+def test_local_programs_use_loopback(host: str, own: str) -> None:
     with listen(host, 0, login=True) as listener:
         assert local_url_of(listener) == f"http://{own}:{listener.getsockname()[1]}"
 
 
 @pytest.mark.slow
-def test_whoever_pretends_to_come_from_elsewhere_has_to_wait_too(tmp_path: Path) -> None:
+def test_a_forged_address_does_not_bypass_the_limit(tmp_path: Path) -> None:
     with RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}") as api:
         statuses = [
             status_of_stranger(api.port, f"192.0.2.{turn}") for turn in range(MOST_FAILURES + 1)
@@ -62,23 +62,23 @@ def status_of_stranger(port: int, pretended: str) -> int:
         connection.close()
 
 
-def test_a_taken_port_is_said_so() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with listen("127.0.0.1", 0, login=True) as first:
         port = first.getsockname()[1]
-        with pytest.raises(AddressTakenError, match=f"Port {port} of 127.0.0.1 is taken"):
+        with pytest.raises(AddressTakenError, match=f"Port {port} on 127.0.0.1 is already in use"):
             listen("127.0.0.1", port, login=True)
 
 
-def test_an_address_that_is_not_ours_is_said_so() -> None:
+def test_an_unusable_address_is_reported() -> None:
     with pytest.raises(AddressError, match=r"Cannot listen on 192\.0\.2\.1:0"):
         listen("192.0.2.1", 0, login=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
-def test_loopback_is_this_machine(host: str) -> None:
+def test_loopback_addresses_are_recognized(host: str) -> None:
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "localhost.evil.example", ""])
-def test_nothing_else_is_this_machine(host: str) -> None:
+def test_other_addresses_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)

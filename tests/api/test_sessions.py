@@ -1,4 +1,4 @@
-"""Sessions over HTTP: log in, act from the API's own pages alone, log out, be revoked."""
+"""Sessions over HTTP: log in, same-origin checks, log out, revoke."""
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,7 +15,7 @@ ASKED = {"namespace": "lake", "name": "credit.new"}
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("floe.api.gate.BELIEVED_SECONDS", 0.0)
+    monkeypatch.setattr("floe.api.gate.CACHE_SECONDS", 0.0)
 
 
 def make_link(catalog: Catalog, name: str) -> str:
@@ -32,7 +32,7 @@ def browser(anonymous: TestClient, catalog: Catalog, tokens: dict[str, str]) -> 
     return anonymous
 
 
-def test_a_browser_is_known_by_its_cookie(browser: TestClient) -> None:
+def test_a_browser_is_authenticated_by_its_cookie(browser: TestClient) -> None:
     assert browser.get("/api/v1/me").json()["name"] == "platform_admin"
     page = browser.get("/login")
     assert (page.status_code, page.text) == (200, PAGE)
@@ -86,7 +86,7 @@ def test_logging_out_ends_the_session(browser: TestClient) -> None:
     assert browser.get("/api/v1/me").status_code == 401
 
 
-def test_an_administrator_sees_and_revokes_sessions(
+def test_an_administrator_can_list_and_revoke_sessions(
     browser: TestClient, catalog: Catalog, tokens: dict[str, str]
 ) -> None:
     admin = {"Authorization": f"Bearer {tokens['PLATFORM_ADMIN']}"}
@@ -112,7 +112,7 @@ def test_an_administrator_sees_and_revokes_sessions(
         ({"link": "x" * 20_000}, 413),
     ],
 )
-def test_what_opens_no_session_is_said(
+def test_invalid_credentials_are_rejected_with_the_reason(
     anonymous: TestClient, body: dict[str, object], status: int
 ) -> None:
     assert anonymous.post("/api/v1/session", json=body).status_code == status
@@ -143,18 +143,18 @@ def test_guessing_links_is_stopped(anonymous: TestClient) -> None:
         ("[::1", False),
     ],
 )
-def test_a_server_answers_to_its_own_names(host: str, known: bool) -> None:
+def test_a_server_accepts_its_own_names(host: str, known: bool) -> None:
     assert Hosts.of("https://floe.bank.example/floe", None).knows(host) == known
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/api/v1/health", "/api/v1/me"])
-def test_a_foreign_name_gets_nothing(browser: TestClient, path: str) -> None:
+def test_a_foreign_host_name_is_rejected(browser: TestClient, path: str) -> None:
     answer = browser.get(path, headers={"Host": "evil.example"})
     assert answer.status_code == 421
     assert "not a name of this server" in answer.json()["detail"]
 
 
-def test_an_event_by_a_foreign_name_is_refused_on_the_short_way_too(
+def test_an_event_with_a_foreign_host_name_is_rejected_on_the_fast_path(
     admin: TestClient,
 ) -> None:
     admin.get("/api/v1/me")

@@ -15,13 +15,13 @@ from floe.api.server import listen, serve
 
 @pytest.fixture(autouse=True)
 def _collector_as_before() -> Iterator[None]:
-    """A server leaves all that is loaded out of collections for good; the tests go on."""
+    """Undo the server's freeze of the garbage collector for the other tests."""
     yield
     gc.unfreeze()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_comes_before_the_server_listens_for_it_is_heeded(
+def test_a_stop_signal_before_the_server_starts_is_handled(
     stop: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = []
@@ -33,13 +33,13 @@ def test_a_signal_that_comes_before_the_server_listens_for_it_is_heeded(
         done.append("ended")
 
     listener = listen("127.0.0.1", 0, login=True)
-    # The last thing that happens before uvicorn takes the signals over.
+    # The last step before uvicorn takes over the signals.
     original = uvicorn.Server.run
 
-    def told(self: uvicorn.Server, sockets: list[socket.socket]) -> None:
+    def signal_first(self: uvicorn.Server, sockets: list[socket.socket]) -> None:
         signal.raise_signal(stop)
         original(self, sockets=sockets)
 
-    monkeypatch.setattr(uvicorn.Server, "run", told)
+    monkeypatch.setattr(uvicorn.Server, "run", signal_first)
     serve(FastAPI(lifespan=life), listener)
     assert done == ["started", "ended"]

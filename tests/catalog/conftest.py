@@ -1,4 +1,4 @@
-"""Every SELECT, UPDATE and DELETE that a catalog test runs must be one that DB2 can be told."""
+"""Every SELECT, UPDATE and DELETE of a catalog test must also compile for DB2."""
 
 from collections.abc import Iterator
 
@@ -14,17 +14,17 @@ DB2 = adapt(DB2Dialect_ibm_db())
 
 @pytest.fixture(autouse=True, scope="module")
 def every_query_compiles_for_db2() -> Iterator[None]:
-    """Compile each statement for DB2 before it runs; one that cannot be written fails its test."""
+    """Compile each statement for DB2 before it runs; fail the test if that fails."""
     event.listen(Session, "do_orm_execute", _compile_for_db2)
     yield
     event.remove(Session, "do_orm_execute", _compile_for_db2)
 
 
 def _compile_for_db2(execution: ORMExecuteState) -> None:
-    # Plain rows can be inserted anywhere, and SQL by hand is what a store says to its own database.
+    # Not for INSERTs, which work on every database, nor for the SQL text of a specific store.
     statement = execution.statement
     if execution.is_insert or isinstance(statement, TextClause):
         return
     assert isinstance(statement, ClauseElement)
-    written = str(statement.compile(dialect=DB2))
-    assert " RETURNING " not in written, f"DB2 has no RETURNING: {written}"
+    sql = str(statement.compile(dialect=DB2))
+    assert " RETURNING " not in sql, f"DB2 has no RETURNING: {sql}"

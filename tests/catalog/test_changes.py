@@ -22,8 +22,8 @@ WRITERS = 6
 ROUNDS = 20
 
 
-class ChangedMyMindError(Exception):
-    """A writer gives up after its changes got their positions."""
+class WriterFailedError(Exception):
+    """A writer fails after its changes got their positions."""
 
 
 def test_changes_get_positions_in_the_order_they_were_recorded(catalog: Catalog) -> None:
@@ -40,23 +40,25 @@ def test_changes_get_positions_in_the_order_they_were_recorded(catalog: Catalog)
 
 
 def test_a_rolled_back_writer_leaves_no_gap(catalog: Catalog) -> None:
-    with pytest.raises(ChangedMyMindError):
-        _write_and_give_up(catalog)
+    with pytest.raises(WriterFailedError):
+        _write_and_fail(catalog)
     with catalog.writing() as session:
         record_change(session, NewChange(kind="KEPT"))
     with catalog.reading() as session:
-        assert [(one.position, one.kind) for one in list_changes(session, after=0)] == [(1, "KEPT")]
+        changes = list_changes(session, after=0)
+        assert [(change.position, change.kind) for change in changes] == [(1, "KEPT")]
 
 
-def test_changes_are_read_in_portions(catalog: Catalog) -> None:
+def test_changes_are_read_in_pages(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        for number in range(5):
-            record_change(session, NewChange(kind="VERSION_READY", detail={"number": number}))
+        for index in range(5):
+            record_change(session, NewChange(kind="VERSION_READY", detail={"index": index}))
     with catalog.reading() as session:
-        assert [one.position for one in list_changes(session, after=1, limit=2)] == [2, 3]
+        changes = list_changes(session, after=1, limit=2)
+        assert [change.position for change in changes] == [2, 3]
 
 
-def test_a_cursor_is_kept_for_each_reader_and_never_goes_back(catalog: Catalog) -> None:
+def test_each_reader_has_its_own_cursor_that_never_moves_back(catalog: Catalog) -> None:
     with catalog.writing() as session:
         assert read_cursor(session, "triggers") == 0
         move_cursor(session, "triggers", 7)
@@ -68,7 +70,7 @@ def test_a_cursor_is_kept_for_each_reader_and_never_goes_back(catalog: Catalog) 
 
 def test_no_reader_ever_skips_a_change_of_concurrent_writers(catalog: Catalog) -> None:
     with ThreadPoolExecutor(WRITERS + 2) as pool:
-        writers = [pool.submit(_write, catalog, number) for number in range(WRITERS)]
+        writers = [pool.submit(_write, catalog, writer) for writer in range(WRITERS)]
         readers = [pool.submit(_follow, catalog, writers) for _ in range(2)]
         written = [kind for writer in writers for kind in writer.result()]
         seen = [reader.result() for reader in readers]
@@ -76,22 +78,22 @@ def test_no_reader_ever_skips_a_change_of_concurrent_writers(catalog: Catalog) -
     assert sorted(seen[0]) == sorted(written)
 
 
-def _write_and_give_up(catalog: Catalog) -> None:
+def _write_and_fail(catalog: Catalog) -> None:
     with catalog.writing() as session:
         record_change(session, NewChange(kind="LOST"))
         write_pending_changes(session)
-        raise ChangedMyMindError
+        raise WriterFailedError
 
 
 def _write(catalog: Catalog, writer: int) -> list[str]:
-    """Commit some changes and take some back; return the kinds that were committed."""
+    """Commit some transactions and roll back others; return the committed kinds."""
     chance = random.Random(writer)
     committed = []
-    for number in range(ROUNDS):
-        kinds = [f"{writer}/{number}/{index}" for index in range(chance.randint(1, 3))]
+    for turn in range(ROUNDS):
+        kinds = [f"{writer}/{turn}/{index}" for index in range(chance.randint(1, 3))]
         try:
             _write_once(catalog, kinds, chance)
-        except ChangedMyMindError:
+        except WriterFailedError:
             continue
         committed += kinds
     return committed
@@ -103,14 +105,14 @@ def _write_once(catalog: Catalog, kinds: list[str], chance: random.Random) -> No
             record_change(session, NewChange(kind=kind))
         time.sleep(chance.random() * 0.004)
         write_pending_changes(session)
-        # The positions are taken and not yet committed: here a reader could skip them.
+        # Positions are assigned but not committed yet: a reader must not skip them.
         time.sleep(chance.random() * 0.004)
         if chance.random() < 0.3:
-            raise ChangedMyMindError
+            raise WriterFailedError
 
 
 def _follow(catalog: Catalog, writers: Sequence[Future[list[str]]]) -> list[str]:
-    """Read from a cursor until all is written; a position out of order fails at once."""
+    """Read from a cursor until all writers are done; fail on a position out of order."""
     seen: list[str] = []
     finished = False
     while True:

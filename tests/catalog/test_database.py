@@ -1,4 +1,4 @@
-"""How a catalog is opened, and what its two kinds of session promise."""
+"""Opening a catalog; reading and writing sessions."""
 
 import subprocess
 import sys
@@ -27,8 +27,8 @@ open_ready_catalog(sys.argv[1]).close()
 
 
 def new_lease(name: str) -> Lease:
-    moment = clock.now()
-    return Lease(name=name, holder="ada", fence=1, acquired_at=moment, expires_at=moment)
+    now = clock.now()
+    return Lease(name=name, holder="ada", fence=1, acquired_at=now, expires_at=now)
 
 
 def add_lease(catalog: Catalog, name: str) -> None:
@@ -52,7 +52,7 @@ def test_an_error_while_writing_rolls_everything_back(catalog: Catalog) -> None:
     assert lease_names(catalog) == []
 
 
-def test_what_a_reader_changes_is_thrown_away(catalog: Catalog) -> None:
+def test_changes_of_a_reader_are_discarded(catalog: Catalog) -> None:
     add_lease(catalog, "orders")
     with catalog.reading() as session:
         session.scalars(select(Lease)).one().holder = "bob"
@@ -60,7 +60,7 @@ def test_what_a_reader_changes_is_thrown_away(catalog: Catalog) -> None:
         assert session.scalars(select(Lease.holder)).one() == "ada"
 
 
-def test_references_to_nothing_are_refused(catalog: Catalog) -> None:
+def test_a_reference_to_a_missing_row_is_rejected(catalog: Catalog) -> None:
     with pytest.raises(IntegrityError), catalog.writing() as session:
         session.add(DatasetTag(dataset_id=404, tag="daily"))
 
@@ -71,7 +71,7 @@ def test_a_session_knows_its_store(catalog: Catalog) -> None:
 
 
 def test_many_writers_at_once_all_succeed(catalog: Catalog) -> None:
-    names = [f"lease {number:03}" for number in range(60)]
+    names = [f"lease {index:03}" for index in range(60)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: add_lease(catalog, name), names))
     assert lease_names(catalog) == names
@@ -82,18 +82,18 @@ def test_many_writers_at_once_all_succeed(catalog: Catalog) -> None:
 def test_sqlite_is_durable_and_checks_references(catalog: Catalog, kind: str) -> None:
     wanted = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000}
     with getattr(catalog, kind)() as session:
-        found = {name: session.scalar(text(f"PRAGMA {name}")) for name in wanted}
-    assert found == wanted
+        settings = {name: session.scalar(text(f"PRAGMA {name}")) for name in wanted}
+    assert settings == wanted
 
 
 @on_sqlite
-def test_a_reader_of_sqlite_is_not_held_up_by_a_writer(catalog: Catalog) -> None:
+def test_a_writer_does_not_block_a_reader_on_sqlite(catalog: Catalog) -> None:
     with catalog.writing() as writer:
         writer.execute(text("UPDATE change_head SET last_position = 7"))
         assert lease_names(catalog) == []
 
 
-def test_an_embedded_catalog_may_be_opened_first_by_several_processes(tmp_path: Path) -> None:
+def test_several_processes_can_create_an_embedded_catalog_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catalog.db'}"
     started = [
         subprocess.Popen(
@@ -107,7 +107,7 @@ def test_an_embedded_catalog_may_be_opened_first_by_several_processes(tmp_path: 
 
 
 @on_postgresql
-def test_settings_in_the_url_go_before_our_own(catalog: Catalog) -> None:
+def test_settings_in_the_url_take_precedence(catalog: Catalog) -> None:
     named = open_catalog(f"{catalog.engine.url}?application_name=nightly")
     with named.reading() as session:
         assert session.scalar(text("SHOW application_name")) == "nightly"
@@ -130,16 +130,16 @@ def test_a_connection_that_died_is_replaced(catalog: Catalog) -> None:
     assert lease_names(catalog) == []
 
 
-def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_created(tmp_path: Path) -> None:
     open_catalog(f"sqlite:///{tmp_path / 'a' / 'b' / 'catalog.db'}").close()
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_a_url_that_is_none_says_how_to_write_one() -> None:
+def test_an_invalid_url_is_rejected_with_an_example() -> None:
     with pytest.raises(CatalogUrlError, match="sqlite:///FILE"):
         open_catalog("catalog.db")
 
 
-def test_a_database_without_a_store_is_refused() -> None:
+def test_an_unsupported_database_is_rejected() -> None:
     with pytest.raises(UnknownStoreError, match="'mysql'"):
         open_catalog("mysql://localhost/catalog")

@@ -1,4 +1,4 @@
-"""Datasets: registering, changing, renaming, deprecating, finding."""
+"""Datasets: registering, updating, renaming, deprecating and finding them."""
 
 import pytest
 
@@ -10,9 +10,9 @@ from floe.catalog.datasets import (
     add_alias,
     create_dataset,
     find_dataset,
-    list_dataset_events,
-    list_datasets,
     list_tags,
+    page_dataset_events,
+    page_datasets,
     rename_dataset,
     replace_tags,
     set_status,
@@ -21,16 +21,16 @@ from floe.catalog.datasets import (
 from floe.catalog.errors import AmbiguousDatasetError, DatasetExistsError, DatasetNotFoundError
 
 
-def test_a_registered_dataset_is_found_by_name_full_name_and_number(catalog: Catalog) -> None:
+def test_a_registered_dataset_is_found_by_name_full_name_and_id(catalog: Catalog) -> None:
     with catalog.writing() as session:
         trades = create_dataset(session, "lake", "market.trades", owner_team="Markets")
-        number = trades.dataset_id
+        dataset_id = trades.dataset_id
     with catalog.reading() as session:
-        for name in ("market.trades", "lake/market.trades", str(number)):
-            assert find_dataset(session, name).dataset_id == number
+        for name in ("market.trades", "lake/market.trades", str(dataset_id)):
+            assert find_dataset(session, name).dataset_id == dataset_id
 
 
-def test_an_unknown_dataset_is_refused_with_the_nearest_name(catalog: Catalog) -> None:
+def test_an_unknown_dataset_is_rejected_with_the_nearest_name(catalog: Catalog) -> None:
     with catalog.writing() as session:
         create_dataset(session, "lake", "market.trades")
     with (
@@ -40,12 +40,12 @@ def test_an_unknown_dataset_is_refused_with_the_nearest_name(catalog: Catalog) -
         find_dataset(session, "market.trade")
 
 
-def test_a_number_too_large_for_the_database_is_not_found(catalog: Catalog) -> None:
+def test_an_id_too_large_for_the_database_is_not_found(catalog: Catalog) -> None:
     with catalog.reading() as session, pytest.raises(DatasetNotFoundError):
         find_dataset(session, "9" * 30)
 
 
-def test_a_name_in_two_namespaces_asks_for_the_full_name(catalog: Catalog) -> None:
+def test_a_name_in_two_namespaces_requires_the_full_name(catalog: Catalog) -> None:
     with catalog.writing() as session:
         create_dataset(session, "lake", "trades")
         create_dataset(session, "db2", "trades")
@@ -63,7 +63,7 @@ def test_the_same_name_cannot_be_registered_twice(catalog: Catalog) -> None:
         create_dataset(session, "lake", "trades")
 
 
-def test_an_update_says_what_changed_and_leaves_an_event(catalog: Catalog) -> None:
+def test_an_update_returns_what_changed_and_records_an_event(catalog: Catalog) -> None:
     with catalog.writing() as session:
         trades = create_dataset(session, "lake", "trades", category="market", actor="ann")
         values: DatasetFields = {"category": "market", "owner_team": "Markets"}
@@ -71,14 +71,14 @@ def test_an_update_says_what_changed_and_leaves_an_event(catalog: Catalog) -> No
         assert (change.before, change.after) == ({"owner_team": None}, {"owner_team": "Markets"})
         assert not update_dataset(session, trades, actor="bob", **values)
     with catalog.reading() as session:
-        events = list_dataset_events(session, find_dataset(session, "trades").dataset_id)
+        events = page_dataset_events(session, find_dataset(session, "trades").dataset_id)
         assert [(event.event_type, event.actor) for event in events] == [
             ("UPDATED", "bob"),
             ("REGISTERED", "ann"),
         ]
 
 
-def test_a_renamed_dataset_keeps_its_history_and_answers_to_its_old_name(catalog: Catalog) -> None:
+def test_a_renamed_dataset_keeps_its_id_and_is_found_by_its_old_name(catalog: Catalog) -> None:
     with catalog.writing() as session:
         trades = create_dataset(session, "lake", "trades")
         rename_dataset(session, trades, "market.trades")
@@ -110,21 +110,23 @@ def test_deprecating_twice_changes_nothing_the_second_time(catalog: Catalog) -> 
         trades = create_dataset(session, "lake", "trades")
         assert set_status(session, trades, DEPRECATED, actor="ann")
         assert not set_status(session, trades, DEPRECATED, actor="ann")
-        assert [event.event_type for event in list_dataset_events(session, trades.dataset_id)] == [
+        assert [event.event_type for event in page_dataset_events(session, trades.dataset_id)] == [
             "DEPRECATED",
             "REGISTERED",
         ]
 
 
-def test_lists_go_on_after_the_last_name_and_filter_by_status(catalog: Catalog) -> None:
+def test_pages_continue_after_the_last_dataset_and_filter_by_status(catalog: Catalog) -> None:
     with catalog.writing() as session:
         for name in ("a", "b", "c"):
             create_dataset(session, "lake", name)
         set_status(session, find_dataset(session, "b"), DEPRECATED)
     with catalog.reading() as session:
-        assert [one.name for one in list_datasets(session, limit=2)] == ["a", "b"]
-        assert [one.name for one in list_datasets(session, after="lake/b")] == ["c"]
-        assert [one.name for one in list_datasets(session, statuses=[ACTIVE])] == ["a", "c"]
+        first = page_datasets(session, 2)
+        assert [hit.name for hit in first] == ["a", "b"]
+        after = (first[-1].name, first[-1].dataset_id)
+        assert [hit.name for hit in page_datasets(session, 2, after=after)] == ["c"]
+        assert [hit.name for hit in page_datasets(session, 9, status=ACTIVE)] == ["a", "c"]
 
 
 def test_tags_are_replaced_as_a_whole(catalog: Catalog) -> None:

@@ -1,4 +1,4 @@
-"""Edges: declared and observed, ended and opened again, and where the two disagree."""
+"""Edges: declared and observed, ended and reopened; drift between the two."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -20,14 +20,13 @@ from floe.catalog.edges import (
     end_edges,
     list_consumers,
     list_producers,
-    observe_edges,
     produces,
     redeclare_edges,
     triggers,
 )
-from floe.catalog.runs import SUCCESS, start_run
+from floe.catalog.runs import SUCCESS
 from floe.catalog.tables import LineageEdge
-from tests.catalog.graph import NOON, dataset, process
+from tests.catalog.graph import NOON, dataset, observe_edges, process, start_run
 
 HOUR = timedelta(hours=1)
 
@@ -43,7 +42,7 @@ def edges(session: Session) -> list[LineageEdge]:
     return list(session.scalars(select(LineageEdge).order_by(LineageEdge.edge_id)))
 
 
-def test_an_edge_is_written_once_for_each_way_it_is_known(catalog: Catalog) -> None:
+def test_an_edge_has_one_row_if_declared_and_one_if_observed(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fx, job = dataset(session, "market.fx_rates"), process(session, "floe/risk/exposure")
         declare_edges(session, [consumes(fx, job), consumes(fx, job)], NOON)
@@ -52,24 +51,24 @@ def test_an_edge_is_written_once_for_each_way_it_is_known(catalog: Catalog) -> N
         assert [edge.known_by for edge in edges(session)] == [DECLARED, OBSERVED]
 
 
-def test_nothing_to_write_is_fine(catalog: Catalog) -> None:
+def test_writing_no_edges_changes_nothing(catalog: Catalog) -> None:
     with catalog.writing() as session:
         assert declare_edges(session, []) == EdgeChanges()
 
 
-def test_sightings_give_the_same_edge_in_whatever_order_they_come(catalog: Catalog) -> None:
+def test_reports_give_the_same_edge_in_any_order(catalog: Catalog) -> None:
     with catalog.writing() as session:
         job = process(session, "AUTOSYS/NIGHT/load_fx")
-        for number, order in enumerate(permutations((NOON, NOON - HOUR, NOON + HOUR))):
-            target = dataset(session, f"market.copy_{number}")
-            for moment in order:
-                observe_edges(session, [produces(job, target)], moment)
+        for index, times in enumerate(permutations((NOON, NOON - HOUR, NOON + HOUR))):
+            target = dataset(session, f"market.copy_{index}")
+            for seen_at in times:
+                observe_edges(session, [produces(job, target)], seen_at)
         assert {(edge.first_seen, edge.last_seen) for edge in edges(session)} == {
             (NOON - HOUR, NOON + HOUR)
         }
 
 
-def test_sightings_that_come_at_the_same_time_lose_nothing(catalog: Catalog) -> None:
+def test_concurrent_reports_lose_no_time(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fx, job = dataset(session, "market.fx_rates"), process(session, "AUTOSYS/NIGHT/load_fx")
 
@@ -84,7 +83,7 @@ def test_sightings_that_come_at_the_same_time_lose_nothing(catalog: Catalog) -> 
         assert (edge.first_seen, edge.last_seen) == (NOON - 3 * HOUR, NOON + 5 * HOUR)
 
 
-def test_a_declared_edge_that_vanished_ends_and_opens_again_when_it_returns(
+def test_an_edge_ends_when_no_longer_declared_and_reopens_when_declared_again(
     catalog: Catalog,
 ) -> None:
     with catalog.writing() as session:
@@ -99,15 +98,15 @@ def test_a_declared_edge_that_vanished_ends_and_opens_again_when_it_returns(
         assert redeclare_edges(session, [job], both, NOON + 2 * HOUR) == EdgeChanges()
 
 
-def test_redeclaring_a_job_leaves_those_who_wait_for_it_alone(catalog: Catalog) -> None:
+def test_redeclaring_a_job_keeps_the_triggers_of_jobs_that_wait_for_it(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        first, then = process(session, "AUTOSYS/NIGHT/load"), process(session, "AUTOSYS/NIGHT/risk")
-        redeclare_edges(session, [then], [triggers(first, then)], NOON)
-        assert redeclare_edges(session, [first], [], NOON) == EdgeChanges()
-        assert redeclare_edges(session, [then], [], NOON) == EdgeChanges(ended=1)
+        load, risk = process(session, "AUTOSYS/NIGHT/load"), process(session, "AUTOSYS/NIGHT/risk")
+        redeclare_edges(session, [risk], [triggers(load, risk)], NOON)
+        assert redeclare_edges(session, [load], [], NOON) == EdgeChanges()
+        assert redeclare_edges(session, [risk], [], NOON) == EdgeChanges(ended=1)
 
 
-def test_a_late_report_does_not_open_an_edge_that_ended_after_it(catalog: Catalog) -> None:
+def test_a_late_report_does_not_reopen_an_edge_that_ended_after_it(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fx, job = dataset(session, "market.fx_rates"), process(session, "AUTOSYS/NIGHT/load_fx")
         observe_edges(session, [produces(job, fx)], NOON)
@@ -118,7 +117,7 @@ def test_a_late_report_does_not_open_an_edge_that_ended_after_it(catalog: Catalo
         assert edges(session)[0].ended_at is None
 
 
-def test_the_newest_description_of_a_transformation_stays(catalog: Catalog) -> None:
+def test_the_newest_description_of_a_transformation_is_kept(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fx, job = dataset(session, "market.fx_rates"), process(session, "floe/risk/exposure")
         declare_edges(session, [consumes(fx, job, "select 1")], NOON)
@@ -127,7 +126,7 @@ def test_the_newest_description_of_a_transformation_stays(catalog: Catalog) -> N
         assert [edge.transform_meta for edge in edges(session)] == ["select 2"]
 
 
-def test_readers_and_writers_of_a_dataset_are_listed_once_and_without_those_that_left(
+def test_current_readers_and_writers_of_a_dataset_are_listed_once(
     catalog: Catalog,
 ) -> None:
     with catalog.writing() as session:
@@ -136,8 +135,8 @@ def test_readers_and_writers_of_a_dataset_are_listed_once_and_without_those_that
         declare_edges(session, [produces(load, fx), consumes(fx, risk), consumes(fx, old)], NOON)
         observe_edges(session, [consumes(fx, risk)], NOON)
         redeclare_edges(session, [old], [], NOON + HOUR)
-        assert [one.process_key for one in list_consumers(session, fx)] == ["b/risk"]
-        assert [one.process_key for one in list_producers(session, fx)] == ["a/load"]
+        assert [reader.process_key for reader in list_consumers(session, fx)] == ["b/risk"]
+        assert [writer.process_key for writer in list_producers(session, fx)] == ["a/load"]
 
 
 def test_a_declared_input_that_a_run_did_not_read_is_drift(catalog: Catalog) -> None:
@@ -149,10 +148,12 @@ def test_a_declared_input_that_a_run_did_not_read_is_drift(catalog: Catalog) -> 
         finished_run(session, job, NOON + HOUR)
         observe_edges(session, [consumes(trades, job)], NOON + HOUR)
         drift = list_drift(session)
-        assert [(one.kind, one.dataset) for one in drift] == [(UNOBSERVED, "lake/market.fx_rates")]
+        assert [(edge.kind, edge.dataset) for edge in drift] == [
+            (UNOBSERVED, "lake/market.fx_rates")
+        ]
 
 
-def test_a_run_before_the_declaration_says_nothing_about_it(catalog: Catalog) -> None:
+def test_a_run_before_the_declaration_is_not_drift(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fx, job = dataset(session, "market.fx_rates"), process(session, "floe/risk/exposure")
         finished_run(session, job, NOON - HOUR)
@@ -163,17 +164,17 @@ def test_a_run_before_the_declaration_says_nothing_about_it(catalog: Catalog) ->
 def test_a_second_writer_that_was_only_observed_is_drift(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fx = dataset(session, "market.fx_rates")
-        declared, stranger = process(session, "floe/fx/load"), process(session, "AUTOSYS/FIX/patch")
+        declared, patch = process(session, "floe/fx/load"), process(session, "AUTOSYS/FIX/patch")
         declare_edges(session, [produces(declared, fx)], NOON)
-        observe_edges(session, [produces(declared, fx), produces(stranger, fx)], NOON)
-        assert [(one.kind, one.process_key) for one in list_drift(session)] == [
+        observe_edges(session, [produces(declared, fx), produces(patch, fx)], NOON)
+        assert [(edge.kind, edge.process_key) for edge in list_drift(session)] == [
             (UNDECLARED, "AUTOSYS/FIX/patch")
         ]
         assert list_drift(session, process_id=declared) == []
         assert len(list_drift(session, dataset_id=fx)) == 1
 
 
-def test_work_that_nobody_declares_is_not_drift(catalog: Catalog) -> None:
+def test_an_undeclared_process_is_not_drift(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fx, job = dataset(session, "market.fx_rates"), process(session, "AUTOSYS/NIGHT/load_fx")
         observe_edges(session, [produces(job, fx)], NOON)
@@ -186,12 +187,12 @@ def test_an_undeclared_input_of_a_declared_process_is_drift(catalog: Catalog) ->
         job = process(session, "floe/risk/exposure")
         declare_edges(session, [produces(job, out)], NOON)
         observe_edges(session, [consumes(fx, job), produces(job, out)], NOON)
-        assert [(one.kind, one.dataset) for one in list_drift(session)] == [
+        assert [(edge.kind, edge.dataset) for edge in list_drift(session)] == [
             (UNDECLARED, "lake/market.fx_rates")
         ]
 
 
-def test_a_page_of_drift_looks_at_a_bounded_number_of_edges(
+def test_a_page_of_drift_reads_a_limited_number_of_edges(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drift, "EDGES_AT_ONCE", 4)
@@ -199,17 +200,17 @@ def test_a_page_of_drift_looks_at_a_bounded_number_of_edges(
         out, job = dataset(session, "credit.exposure"), process(session, "floe/risk/exposure")
         declare_edges(session, [produces(job, out)], NOON)
         observe_edges(session, [produces(job, out)], NOON)
-        read = [dataset(session, f"in_{number}") for number in range(9)]
-        observe_edges(session, [consumes(one, job) for one in read], NOON)
+        read = [dataset(session, f"in_{index}") for index in range(9)]
+        observe_edges(session, [consumes(dataset_id, job) for dataset_id in read], NOON)
     with catalog.reading() as session:
         after: int | None = 0
         pages = []
         while after is not None:
             page, after = page_drift(session, 3, after=after)
-            pages.append([one.edge_id for one in page])
+            pages.append([edge.edge_id for edge in page])
         assert all(len(page) <= 3 for page in pages)
-        assert [number for page in pages for number in page] == [
-            one.edge_id for one in list_drift(session)
+        assert [edge_id for page in pages for edge_id in page] == [
+            edge.edge_id for edge in list_drift(session)
         ]
         assert page_drift(session, 3, process_id=job)[1] is not None
         assert len(page_drift(session, 3, dataset_id=read[0])[0]) == 1

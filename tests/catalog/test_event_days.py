@@ -1,4 +1,4 @@
-"""Raw events by day: room is made ahead, early events find their day, old days go at once."""
+"""Raw events by day: partitions are created ahead of time."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time, timedelta
@@ -23,16 +23,16 @@ on_postgresql = pytest.mark.parametrize(
 
 
 def add_event(session: Session, day: date, name: str = "start") -> None:
-    moment = datetime.combine(day, time(6), UTC)
+    event_time = datetime.combine(day, time(6), UTC)
     row = {
         "event_day": day,
         "event_hash": f"{day} {name}",
-        "event_time": moment,
+        "event_time": event_time,
         "event_type": "START",
         "payload_json": b"\x00{}",
         "payload_codec": "none",
         "historical": False,
-        "received_at": moment,
+        "received_at": event_time,
     }
     store_of(session).upsert(session, RunEvent, [row], key=("event_day", "event_hash"), update=())
 
@@ -40,11 +40,6 @@ def add_event(session: Session, day: date, name: str = "start") -> None:
 def prepare(catalog: Catalog, first: date = MONDAY, last: date = FRIDAY) -> None:
     with catalog.writing() as session:
         store_of(session).prepare_event_days(session, first, last)
-
-
-def drop(catalog: Catalog, before: date) -> int:
-    with catalog.writing() as session:
-        return store_of(session).drop_event_days(session, before)
 
 
 def event_days(catalog: Catalog) -> list[date]:
@@ -72,31 +67,23 @@ def filled(catalog: Catalog) -> Catalog:
     return catalog
 
 
-def test_the_same_event_twice_is_kept_once(catalog: Catalog) -> None:
+def test_the_same_event_twice_is_stored_once(catalog: Catalog) -> None:
     with catalog.writing() as session:
         add_event(session, MONDAY)
         add_event(session, MONDAY)
     assert event_days(catalog) == [MONDAY]
 
 
-def test_events_get_ascending_numbers(filled: Catalog) -> None:
+def test_events_get_ascending_ids(filled: Catalog) -> None:
     with filled.reading() as session:
-        numbers = session.scalars(select(RunEvent.event_id).order_by(RunEvent.event_day)).all()
-    assert numbers == sorted(set(numbers))
+        event_ids = session.scalars(select(RunEvent.event_id).order_by(RunEvent.event_day)).all()
+    assert event_ids == sorted(set(event_ids))
 
 
-def test_old_days_are_dropped_and_counted(filled: Catalog) -> None:
-    assert drop(filled, before=TUESDAY) == 1
-    assert event_days(filled) == [FRIDAY]
-    assert drop(filled, before=TUESDAY) == 0
-
-
-def test_an_event_of_an_unprepared_day_is_kept_and_dropped_like_others(filled: Catalog) -> None:
+def test_an_event_of_a_day_without_partition_is_stored(filled: Catalog) -> None:
     with filled.writing() as session:
         add_event(session, LONG_AGO)
     assert event_days(filled) == [LONG_AGO, MONDAY, FRIDAY]
-    assert drop(filled, before=date(2020, 1, 1)) == 1
-    assert event_days(filled) == [MONDAY, FRIDAY]
 
 
 @on_postgresql
@@ -109,13 +96,13 @@ def test_each_prepared_day_has_a_partition(catalog: Catalog) -> None:
 
 
 @on_postgresql
-def test_an_event_lies_in_the_partition_of_its_day(filled: Catalog) -> None:
+def test_an_event_is_in_the_partition_of_its_day(filled: Catalog) -> None:
     assert count(filled, "run_event_20260907") == 1
     assert count(filled, "run_event_default") == 0
 
 
 @on_postgresql
-def test_events_that_came_before_their_partition_move_into_it(catalog: Catalog) -> None:
+def test_events_that_arrived_before_their_partition_are_moved_into_it(catalog: Catalog) -> None:
     with catalog.writing() as session:
         add_event(session, MONDAY)
         add_event(session, FRIDAY)
@@ -131,12 +118,6 @@ def test_events_that_came_before_their_partition_move_into_it(catalog: Catalog) 
 
 
 @on_postgresql
-def test_a_whole_partition_is_dropped(filled: Catalog) -> None:
-    assert drop(filled, before=FRIDAY) == 4
-    assert partitions(filled) == ["run_event_20260911", "run_event_default"]
-
-
-@on_postgresql
 def test_payloads_are_not_compressed_a_second_time(filled: Catalog) -> None:
     stored = text(
         "SELECT DISTINCT attstorage FROM pg_attribute "
@@ -147,18 +128,15 @@ def test_payloads_are_not_compressed_a_second_time(filled: Catalog) -> None:
 
 
 @on_postgresql
-def test_processes_that_prepare_at_once_wait_for_each_other(catalog: Catalog) -> None:
+def test_processes_that_prepare_days_at_once_wait_for_each_other(catalog: Catalog) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(prepare, [catalog] * 4))
     assert len(partitions(catalog)) == 6
 
 
 @on_postgresql
-def test_events_come_in_while_days_are_prepared_and_dropped(catalog: Catalog) -> None:
-    days = [MONDAY + timedelta(number) for number in range(20)]
-    prepare(catalog, LONG_AGO, LONG_AGO)
-    with catalog.writing() as session:
-        add_event(session, LONG_AGO - timedelta(1))
+def test_events_come_in_while_days_are_prepared(catalog: Catalog) -> None:
+    days = [MONDAY + timedelta(offset) for offset in range(20)]
 
     def write(day: date) -> None:
         with catalog.writing() as session:
@@ -167,20 +145,20 @@ def test_events_come_in_while_days_are_prepared_and_dropped(catalog: Catalog) ->
     with ThreadPoolExecutor(6) as pool:
         written = [pool.submit(write, day) for day in days]
         prepared = [pool.submit(prepare, catalog, day, day) for day in days]
-        dropped = pool.submit(drop, catalog, LONG_AGO + timedelta(1))
-        for one in [*written, *prepared]:
-            one.result()
-        assert dropped.result() == 2
+        for future in [*written, *prepared]:
+            future.result()
     assert event_days(catalog) == days
     assert count(catalog, "run_event_default") == 0
 
 
 @on_postgresql
-def test_a_long_reader_delays_retention_and_not_the_ingestion(filled: Catalog) -> None:
+def test_a_long_reader_delays_new_partitions_but_not_ingestion(filled: Catalog) -> None:
+    saturday = FRIDAY + timedelta(1)
     with filled.reading() as reader:
         reader.execute(select(func.count()).select_from(RunEvent))
         with pytest.raises(OperationalError, match="lock timeout"):
-            drop(filled, before=FRIDAY)
+            prepare(filled, saturday, saturday)
         with filled.writing() as session:
             add_event(session, FRIDAY, "complete")
-    assert drop(filled, before=FRIDAY) == 4
+    prepare(filled, saturday, saturday)
+    assert "run_event_20260912" in partitions(filled)

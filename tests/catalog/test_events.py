@@ -1,4 +1,4 @@
-"""Raw events in bulk: read by their time, a day at a time, and an import's place in its file."""
+"""Raw events in bulk: reading them in time order, and the progress of an import."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -46,12 +46,12 @@ def bodies(catalog: Catalog, wanted: EventFilter) -> list[str]:
         return [stored.payload.decode() for stored in stream_bodies(session, wanted)]
 
 
-def test_events_come_by_their_time_and_not_by_their_arrival(catalog: Catalog) -> None:
+def test_events_are_ordered_by_time_not_by_arrival(catalog: Catalog) -> None:
     fill(catalog)
     assert bodies(catalog, EventFilter()) == ["FX 6", "FX 7", "FX 30", "EXPOSURE 31", "FX 50"]
 
 
-def test_only_what_is_wanted_comes(catalog: Catalog) -> None:
+def test_only_matching_events_are_returned(catalog: Catalog) -> None:
     fill(catalog)
     assert bodies(catalog, EventFilter(process_key=EXPOSURE)) == ["EXPOSURE 31"]
     assert bodies(catalog, EventFilter(run_uuid=RUN)) == ["EXPOSURE 31"]
@@ -64,7 +64,7 @@ def test_an_empty_catalog_has_no_events(catalog: Catalog) -> None:
     assert bodies(catalog, EventFilter()) == []
 
 
-def test_an_import_begins_at_the_start_and_is_found_again_where_it_was(catalog: Catalog) -> None:
+def test_an_import_starts_at_zero_and_resumes_where_it_stopped(catalog: Catalog) -> None:
     with catalog.writing() as session:
         assert begin_import(session, "blake2b:1", "ops") == ImportProgress()
         move_import(session, "blake2b:1", ImportProgress(10, 2_000, 1))

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from floe import clock
 from floe.catalog.audit import list_audit, record_audit
-from floe.catalog.checks import FAIL, list_checks, list_results, put_check, record_result
+from floe.catalog.checks import FAIL, list_checks, page_results, put_check, record_result
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import DatasetFields, create_dataset, set_status, update_dataset
 from floe.catalog.errors import (
@@ -19,22 +19,24 @@ from floe.catalog.errors import (
 )
 from floe.catalog.leases import acquire_lease, release_lease, renew_lease
 from floe.catalog.registrations import (
+    PENDING,
     approve_registration,
-    list_registrations,
+    page_registrations,
     reject_registration,
     submit_registration,
 )
 from floe.catalog.schemas import Column, diff_schemas, list_columns, store_schemas
-from floe.catalog.slas import list_stale_datasets, put_sla
+from floe.catalog.slas import list_stale_datasets
 from floe.catalog.tables import Dataset, DatasetRegistration, Project
 from floe.catalog.versions import READY, reserve_version
+from tests.catalog.graph import sla
 
 TUESDAY = date(2026, 9, 1)
 HOUR = timedelta(hours=1)
 RATES = [Column("currency", "string", nullable=False), Column("rate", "decimal(18,6)")]
 
 
-def test_a_schema_is_stored_once_however_often_it_comes(catalog: Catalog) -> None:
+def test_the_same_schema_is_stored_once(catalog: Catalog) -> None:
     with catalog.writing() as session:
         first, same = store_schemas(session, [RATES, RATES])
         (again,) = store_schemas(session, [RATES])
@@ -43,7 +45,7 @@ def test_a_schema_is_stored_once_however_often_it_comes(catalog: Catalog) -> Non
         assert list_columns(session, None) == []
 
 
-def test_a_schema_diff_tells_breaking_from_additive() -> None:
+def test_a_schema_diff_separates_breaking_from_additive_changes() -> None:
     added = diff_schemas(RATES, [*RATES, Column("source", "string")])
     assert (added.added, added.breaking) == (("source",), False)
     changed = diff_schemas(RATES, [Column("currency", "string"), Column("rate", "double")])
@@ -56,10 +58,10 @@ def test_a_schema_diff_tells_breaking_from_additive() -> None:
 
 def test_a_dataset_older_than_its_window_is_stale(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        hourly = put_sla(session, "hourly", sla_window_sec=3600).sla_id
+        hourly = sla(session, "hourly", sla_window_sec=3600)
         for name in ("fresh", "old", "never"):
             create_dataset(session, "lake", name, default_sla_id=hourly)
-        create_dataset(session, "lake", "unpromised")
+        create_dataset(session, "lake", "without_sla")
         now = clock.now()
         for name, age in (("fresh", HOUR / 2), ("old", 2 * HOUR)):
             dataset = session.query(Dataset).filter_by(name=name).one()
@@ -67,21 +69,13 @@ def test_a_dataset_older_than_its_window_is_stale(catalog: Catalog) -> None:
             version.produced_at = now - age
     with catalog.reading() as session:
         stale = list_stale_datasets(session, now)
-        assert [one.full_name for one in stale] == ["lake/never", "lake/old"]
+        assert [dataset.full_name for dataset in stale] == ["lake/never", "lake/old"]
         assert stale[1].last_produced_at == now - 2 * HOUR
         assert list_stale_datasets(session, now, limit=1) == stale[:1]
         assert list_stale_datasets(session, now, after="lake/never", limit=1) == stale[1:]
 
 
-def test_an_sla_put_again_is_changed_in_place(catalog: Catalog) -> None:
-    with catalog.writing() as session:
-        first = put_sla(session, "rates", due="06:30", zone="Europe/London")
-        again = put_sla(session, "rates", due="07:00")
-        assert first.sla_id == again.sla_id
-        assert (again.due, again.zone) == ("07:00", "Europe/London")
-
-
-def test_a_check_and_its_verdicts_are_kept(catalog: Catalog) -> None:
+def test_a_check_and_its_results_are_stored(catalog: Catalog) -> None:
     with catalog.writing() as session:
         dataset = create_dataset(session, "lake", "credit.exposure").dataset_id
         check = put_check(session, dataset, "no_negative", kind="sql", severity="REJECT")
@@ -90,47 +84,47 @@ def test_a_check_and_its_verdicts_are_kept(catalog: Catalog) -> None:
         record_result(
             session, check, FAIL, dataset_version_id=version.dataset_version_id, failed_rows=3
         )
-        assert [one.name for one in list_checks(session, dataset)] == ["no_negative"]
-        assert [one.failed_rows for one in list_results(session, dataset)] == [3]
-        tag = version.dataset_version_id
-        assert len(list_results(session, dataset, dataset_version_id=tag)) == 1
-        assert list_results(session, dataset, dataset_version_id=tag + 1) == []
+        assert [row.name for row in list_checks(session, dataset)] == ["no_negative"]
+        assert [row.failed_rows for row in page_results(session, dataset)] == [3]
+        version_id = version.dataset_version_id
+        assert len(page_results(session, dataset, dataset_version_id=version_id)) == 1
+        assert page_results(session, dataset, dataset_version_id=version_id + 1) == []
 
 
 def test_approving_a_registration_activates_its_dataset(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        asked = submit_registration(session, "lake", "market.curves", submitted_by="ann")
-        assert session.get_one(Dataset, asked.dataset_id).status == "DRAFT"
-        approve_registration(session, asked.reg_id, reviewer="steward", comment="fine")
-        assert session.get_one(Dataset, asked.dataset_id).status == "ACTIVE"
-        assert list_registrations(session) == []
-        assert [one.reviewer for one in list_registrations(session, status=None)] == ["steward"]
+        requested = submit_registration(session, "lake", "market.curves", submitted_by="ann")
+        assert session.get_one(Dataset, requested.dataset_id).status == "DRAFT"
+        approve_registration(session, requested.reg_id, reviewer="steward", comment="fine")
+        assert session.get_one(Dataset, requested.dataset_id).status == "ACTIVE"
+        assert page_registrations(session, status=PENDING) == []
+        assert [row.reviewer for row in page_registrations(session)] == ["steward"]
 
 
-def test_what_was_rejected_can_be_asked_for_again(catalog: Catalog) -> None:
+def test_a_rejected_dataset_can_be_requested_again(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        first = ask(session, "market.curves", owner_team="Markets", category="rates")
+        first = request(session, "market.curves", owner_team="Markets", category="rates")
         reject_registration(session, first.reg_id, reviewer="steward", comment="Whose is it?")
-        again = ask(session, "market.curves", owner_team="Market Data", category=None)
+        again = request(session, "market.curves", owner_team="Market Data", category=None)
         dataset = session.get_one(Dataset, again.dataset_id)
         assert (again.dataset_id, dataset.status) == (first.dataset_id, "DRAFT")
         assert (dataset.owner_team, dataset.category) == ("Market Data", None)
-        with pytest.raises(RegistrationPendingError, match="asked for already"):
-            ask(session, "market.curves")
+        with pytest.raises(RegistrationPendingError, match="already requested"):
+            request(session, "market.curves")
         approve_registration(session, again.reg_id, reviewer="steward")
         assert dataset.status == "ACTIVE"
-        with pytest.raises(DatasetExistsError, match="registered already"):
-            ask(session, "market.curves")
+        with pytest.raises(DatasetExistsError, match="already registered"):
+            request(session, "market.curves")
 
 
-def test_a_dataset_known_from_events_can_be_asked_for(catalog: Catalog) -> None:
+def test_a_dataset_known_from_events_can_be_requested(catalog: Catalog) -> None:
     with catalog.writing() as session:
         observed = create_dataset(session, "lake", "fx", owner_team="Jobs", description="rates")
-        asked = ask(session, "fx", owner_team="Market Data", description=None)
+        requested = request(session, "fx", owner_team="Market Data", description=None)
         assert (observed.status, observed.owner_team, observed.curated) == ("ACTIVE", "Jobs", False)
         with pytest.raises(RegistrationPendingError):
-            ask(session, "fx")
-        approve_registration(session, asked.reg_id, reviewer="steward")
+            request(session, "fx")
+        approve_registration(session, requested.reg_id, reviewer="steward")
         assert (observed.owner_team, observed.description) == ("Market Data", "rates")
         assert (observed.status, observed.curated) == ("ACTIVE", True)
         (entry,) = list_audit(session, object_type="DATASET", object_key="lake/fx")
@@ -139,57 +133,57 @@ def test_a_dataset_known_from_events_can_be_asked_for(catalog: Catalog) -> None:
         assert entry.after_json == {"owner_team": "Market Data", "curated": True}
 
 
-def test_a_rejected_request_leaves_a_dataset_known_from_events_as_it_was(catalog: Catalog) -> None:
+def test_a_rejected_request_does_not_change_a_dataset_known_from_events(catalog: Catalog) -> None:
     with catalog.writing() as session:
         observed = create_dataset(session, "lake", "fx", owner_team="Jobs")
         for team in ("Market Data", "Credit Risk"):
-            asked = ask(session, "fx", owner_team=team)
-            reject_registration(session, asked.reg_id, reviewer="steward")
+            requested = request(session, "fx", owner_team=team)
+            reject_registration(session, requested.reg_id, reviewer="steward")
         assert (observed.status, observed.owner_team, observed.curated) == ("ACTIVE", "Jobs", False)
         assert list_audit(session, object_type="DATASET") == []
 
 
-def test_what_a_steward_corrected_in_a_draft_is_what_is_approved(catalog: Catalog) -> None:
+def test_approval_keeps_what_a_steward_corrected_in_a_draft(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        asked = ask(session, "market.curves", owner_team="Markts")
-        dataset = session.get_one(Dataset, asked.dataset_id)
+        requested = request(session, "market.curves", owner_team="Markts")
+        dataset = session.get_one(Dataset, requested.dataset_id)
         update_dataset(session, dataset, owner_team="Markets", curated=True)
-        approve_registration(session, asked.reg_id, reviewer="steward")
+        approve_registration(session, requested.reg_id, reviewer="steward")
         assert (dataset.owner_team, dataset.status) == ("Markets", "ACTIVE")
 
 
-def test_what_a_project_declares_cannot_be_asked_for(catalog: Catalog) -> None:
+def test_a_dataset_that_a_project_declares_cannot_be_requested(catalog: Catalog) -> None:
     with catalog.writing() as session:
         project = Project(name="risk", timezone="UTC", content_hash="x", created_at=clock.now())
         session.add(project)
         session.flush()
-        asked = ask(session, "fx", owner_team="Market Data")
-        dataset = session.get_one(Dataset, asked.dataset_id)
+        requested = request(session, "fx", owner_team="Market Data")
+        dataset = session.get_one(Dataset, requested.dataset_id)
         declared: DatasetFields = {"project_id": project.project_id, "owner_team": "Risk"}
         update_dataset(session, dataset, **declared)
         set_status(session, dataset, "ACTIVE")
-        reject_registration(session, asked.reg_id, reviewer="steward")
+        reject_registration(session, requested.reg_id, reviewer="steward")
         assert (dataset.status, dataset.owner_team) == ("ACTIVE", "Risk")
-        with pytest.raises(DatasetExistsError, match="registered already"):
-            ask(session, "fx")
+        with pytest.raises(DatasetExistsError, match="already registered"):
+            request(session, "fx")
 
 
-def ask(session: Session, name: str, **values: Unpack[DatasetFields]) -> DatasetRegistration:
+def request(session: Session, name: str, **values: Unpack[DatasetFields]) -> DatasetRegistration:
     return submit_registration(session, "lake", name, submitted_by="ann", **values)
 
 
 def test_a_registration_is_decided_once(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        asked = submit_registration(session, "lake", "market.curves", submitted_by="ann")
-        reject_registration(session, asked.reg_id, reviewer="steward")
-        assert session.get_one(Dataset, asked.dataset_id).status == "DEPRECATED"
+        requested = submit_registration(session, "lake", "market.curves", submitted_by="ann")
+        reject_registration(session, requested.reg_id, reviewer="steward")
+        assert session.get_one(Dataset, requested.dataset_id).status == "DEPRECATED"
         with pytest.raises(WrongStateError, match="is REJECTED and cannot become APPROVED"):
-            approve_registration(session, asked.reg_id, reviewer="steward")
+            approve_registration(session, requested.reg_id, reviewer="steward")
         with pytest.raises(RegistrationNotFoundError):
             approve_registration(session, 4711, reviewer="steward")
 
 
-def test_one_holder_at_a_time_has_a_lease(catalog: Catalog) -> None:
+def test_a_lease_has_one_holder_at_a_time(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fence = acquire_lease(session, "table:credit.exposure", "run 1", HOUR)
         assert fence == 1
@@ -200,7 +194,9 @@ def test_one_holder_at_a_time_has_a_lease(catalog: Catalog) -> None:
         assert acquire_lease(session, "table:credit.exposure", "run 2", HOUR) == 2
 
 
-def test_an_ended_lease_is_taken_over_and_its_old_holder_learns_it(catalog: Catalog) -> None:
+def test_an_expired_lease_is_taken_over_and_its_old_holder_cannot_renew_it(
+    catalog: Catalog,
+) -> None:
     with catalog.writing() as session:
         old = acquire_lease(session, "monitor", "a", timedelta(seconds=-1))
         assert old is not None

@@ -1,4 +1,4 @@
-"""Impact: what depends on a dataset, whose it is, and which promises are in danger."""
+"""Impact: what depends on a dataset, who owns it, and which SLAs are at risk."""
 
 from floe.catalog.database import Catalog
 from floe.catalog.edges import consumes, declare_edges, produces
@@ -7,7 +7,7 @@ from floe.catalog.tables import Sla
 from tests.catalog.graph import NOON, dataset, process
 
 
-def test_impact_names_datasets_processes_teams_and_promises(catalog: Catalog) -> None:
+def test_impact_lists_datasets_processes_teams_and_slas(catalog: Catalog) -> None:
     with catalog.writing() as session:
         due = Sla(name="report by seven", due="07:00", zone="Europe/London", created_at=NOON)
         fast = Sla(name="exposure in 20 minutes", sla_window_sec=1200, created_at=NOON)

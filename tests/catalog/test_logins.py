@@ -63,18 +63,21 @@ def test_a_link_opens_one_session(catalog: Catalog) -> None:
     assert open_link(catalog, link) is None
     assert not is_valid(catalog, link)
     with catalog.reading() as session:
-        found = find_session(session, hash_token(opened.secret), clock.now())
-    assert found is not None
-    assert (found.identity.name, found.identity.roles) == ("anna", frozenset({DATA_CONSUMER}))
-    assert found.identity.session_id == opened.session_id
+        known_session = find_session(session, hash_token(opened.secret), clock.now())
+    assert known_session is not None
+    assert (known_session.identity.name, known_session.identity.roles) == (
+        "anna",
+        frozenset({DATA_CONSUMER}),
+    )
+    assert known_session.identity.session_id == opened.session_id
     assert open_link(catalog, opened.secret) is None
 
 
-def test_of_many_browsers_that_open_a_link_at_once_one_is_let_in(catalog: Catalog) -> None:
+def test_if_several_browsers_open_a_link_at_once_only_one_gets_a_session(catalog: Catalog) -> None:
     link = make_link(catalog)
     with ThreadPoolExecutor(4) as pool:
         opened = list(pool.map(lambda _: open_link(catalog, link), range(4)))
-    assert sum(one is not None for one in opened) == 1
+    assert sum(result is not None for result in opened) == 1
 
 
 def test_links_and_sessions_expire(catalog: Catalog) -> None:
@@ -103,13 +106,13 @@ def test_a_revoked_session_or_link_is_refused_and_audited(catalog: Catalog) -> N
         assert not revoke_session(session, opened.session_id, actor="root")
         unopened = max(row.session_id for row in list_sessions(session))
         assert revoke_session(session, unopened, actor="root")
-        with pytest.raises(SessionNotFoundError, match="number 999"):
+        with pytest.raises(SessionNotFoundError, match="id 999"):
             revoke_session(session, 999, actor="root")
     assert not is_valid(catalog, opened.secret)
     assert open_link(catalog, other) is None
     with catalog.reading() as session:
-        done = [(one.actor, one.action) for one in list_audit(session, object_type="SESSION")]
-    assert done == [
+        entries = list_audit(session, object_type="SESSION")
+    assert [(entry.actor, entry.action) for entry in entries] == [
         ("root", "session.revoke"),
         ("root", "session.revoke"),
         ("anna", "session.open"),
@@ -118,7 +121,7 @@ def test_a_revoked_session_or_link_is_refused_and_audited(catalog: Catalog) -> N
     ]
 
 
-def test_a_session_may_do_what_its_token_may_and_ends_with_it(catalog: Catalog) -> None:
+def test_a_session_has_the_scopes_of_its_token_and_ends_with_it(catalog: Catalog) -> None:
     with catalog.writing() as session:
         token = create_token(
             session,
@@ -133,9 +136,9 @@ def test_a_session_may_do_what_its_token_may_and_ends_with_it(catalog: Catalog) 
         opened = open_by_token(session, known.identity)
     assert opened is not None
     with catalog.reading() as session:
-        found = find_session(session, hash_token(opened.secret), clock.now())
-    assert found is not None
-    assert found.identity.scopes == {SCOPE_READ}
+        known_session = find_session(session, hash_token(opened.secret), clock.now())
+    assert known_session is not None
+    assert known_session.identity.scopes == {SCOPE_READ}
     assert not is_valid(catalog, opened.secret, after=timedelta(hours=2))
     with catalog.writing() as session:
         revoke_token(session, token.token_id, actor="test")
@@ -143,11 +146,11 @@ def test_a_session_may_do_what_its_token_may_and_ends_with_it(catalog: Catalog) 
     assert not is_valid(catalog, opened.secret)
 
 
-def test_nobody_who_is_unknown_or_disabled_logs_in(catalog: Catalog) -> None:
+def test_an_unknown_or_disabled_principal_cannot_log_in(catalog: Catalog) -> None:
     opened, link = open_link(catalog, make_link(catalog)), make_link(catalog)
     assert opened is not None
     with catalog.writing() as session:
-        with pytest.raises(UnknownPrincipalError, match="Nobody named 'bob'"):
+        with pytest.raises(UnknownPrincipalError, match="No active user named 'bob'"):
             create_link(session, "bob", actor="root")
         session.query(Principal).update({"disabled_at": clock.now()})
         session.flush()

@@ -1,4 +1,4 @@
-"""How PostgreSQL takes many rows: in few statements, and in one transaction of their own."""
+"""Merging rows on PostgreSQL: few statements, one transaction."""
 
 from datetime import UTC, datetime
 
@@ -8,8 +8,7 @@ from sqlalchemy import Connection
 
 from floe.catalog.database import Catalog
 from floe.catalog.stores.merging import Lookup, Merge, Row
-from floe.catalog.stores.merging.arrays import numbers, texts
-from floe.catalog.stores.merging.postgresql import PostgresqlMerging
+from floe.catalog.stores.postgresql_merging import PostgresqlMerging, number_array, text_array
 
 PROCESSES = Merge(
     "process",
@@ -27,19 +26,19 @@ pytestmark = [
 
 
 def row(key: str) -> Row:
-    made = PostgresqlMerging().moment(datetime(2026, 9, 1, tzinfo=UTC))
+    made = PostgresqlMerging().encode_time(datetime(2026, 9, 1, tzinfo=UTC))
     return (key, key[:300], "process", "ACTIVE", made)
 
 
 def write(merging: PostgresqlMerging, connection: Connection, *rows: Row) -> None:
     """Write rows, a statement each."""
-    with merging.together(connection):
+    with merging.pipeline(connection):
         for one in rows:
             merging.merge(connection, PROCESSES, [one])
 
 
 def give_up(merging: PostgresqlMerging, connection: Connection, one: Row) -> None:
-    with merging.together(connection):
+    with merging.pipeline(connection):
         assert merging.merge_returning(connection, PROCESSES, [one]).fetchall() == [(one[0],)]
         raise KeyError
 
@@ -50,10 +49,10 @@ def keys(connection: Connection) -> set[str]:
     return {str(key) for (key,) in rows}
 
 
-def test_the_log_is_locked_from_when_it_is_asked_to_be_until_the_commit(catalog: Catalog) -> None:
+def test_the_change_log_stays_locked_until_the_commit(catalog: Catalog) -> None:
     merging = PostgresqlMerging()
     with catalog.engine.connect() as writer, catalog.engine.connect() as other:
-        with merging.together(writer):
+        with merging.pipeline(writer):
             merging.lock_log(writer)
             # The answer to what is asked next comes after the lock was taken.
             assert merging.find(writer, KEYS, ["nobody"]).fetchall() == []
@@ -67,17 +66,17 @@ def test_the_log_is_locked_from_when_it_is_asked_to_be_until_the_commit(catalog:
 def test_rows_are_committed_at_the_end(catalog: Catalog) -> None:
     merging = PostgresqlMerging()
     with catalog.engine.connect() as writer, catalog.engine.connect() as other:
-        with merging.together(writer):
+        with merging.pipeline(writer):
             assert merging.merge_returning(writer, PROCESSES, [row("a")]).fetchall() == [("a",)]
             assert keys(other) == set()
         assert keys(other) == {"a"}
 
 
-def test_a_transaction_that_was_begun_before_is_its_owners_to_commit(catalog: Catalog) -> None:
+def test_a_transaction_started_before_is_committed_by_its_owner(catalog: Catalog) -> None:
     merging = PostgresqlMerging()
     with catalog.engine.connect() as writer, catalog.engine.connect() as other:
         writer.exec_driver_sql("SELECT 1")
-        with merging.together(writer):
+        with merging.pipeline(writer):
             merging.merge(writer, PROCESSES, [row("a")])
         assert keys(other) == set()
         writer.commit()
@@ -93,14 +92,14 @@ def test_nothing_is_committed_when_a_statement_fails(catalog: Catalog) -> None:
         assert keys(other) == set()
 
 
-def test_what_another_statement_wrote_is_seen_by_the_next(catalog: Catalog) -> None:
+def test_a_statement_sees_what_the_previous_one_wrote(catalog: Catalog) -> None:
     merging = PostgresqlMerging()
-    with catalog.engine.connect() as writer, merging.together(writer):
+    with catalog.engine.connect() as writer, merging.pipeline(writer):
         merging.merge(writer, PROCESSES, [row("a")])
         assert merging.find(writer, KEYS, ["a"]).fetchall() == [("a",)]
 
 
-def test_nothing_is_committed_when_the_writer_itself_gives_up(catalog: Catalog) -> None:
+def test_nothing_is_committed_when_the_writer_raises(catalog: Catalog) -> None:
     merging = PostgresqlMerging()
     with catalog.engine.connect() as writer, catalog.engine.connect() as other:
         with pytest.raises(KeyError):
@@ -124,7 +123,7 @@ def test_a_commit_that_fails_is_an_error(catalog: Catalog) -> None:
         assert keys(other) == {"c"}
 
 
-def test_a_new_table_is_searched_by_its_index_however_few_rows_it_seems_to_have(
+def test_a_new_table_is_read_by_its_index(
     catalog: Catalog,
 ) -> None:
     merging = PostgresqlMerging()
@@ -145,14 +144,14 @@ def test_a_new_table_is_searched_by_its_index_however_few_rows_it_seems_to_have(
         ["grüße", "line\nbreak"],
     ],
 )
-def test_texts_arrive_as_they_were_given(catalog: Catalog, values: list[str | None]) -> None:
+def test_a_text_array_arrives_unchanged(catalog: Catalog, values: list[str | None]) -> None:
     with catalog.engine.connect() as connection:
-        answer = connection.exec_driver_sql("SELECT %s::text[]", (texts(values),))
+        answer = connection.exec_driver_sql("SELECT %s::text[]", (text_array(values),))
         assert answer.scalar_one() == values
 
 
-def test_numbers_arrive_as_they_were_given(catalog: Catalog) -> None:
+def test_a_number_array_arrives_unchanged(catalog: Catalog) -> None:
     values = [1, None, -(2**62)]
     with catalog.engine.connect() as connection:
-        answer = connection.exec_driver_sql("SELECT %s::bigint[]", (numbers(values),))
+        answer = connection.exec_driver_sql("SELECT %s::bigint[]", (number_array(values),))
         assert answer.scalar_one() == values

@@ -1,4 +1,4 @@
-"""Migrations go up and down, agree with the models, and are safe to run from two places at once."""
+"""Migrations go up and down, match the models, and may run concurrently."""
 
 import re
 import subprocess
@@ -25,12 +25,12 @@ from floe.catalog.migrate import (
     catalog_revision,
     check_catalog,
     ddl,
-    downgrade_catalog,
     known_revisions,
     open_ready_catalog,
     upgrade_catalog,
 )
 from floe.catalog.tables import Table
+from tests.catalog.downgrade import downgrade_catalog
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "catalog.md"
 HEAD = known_revisions()[-1]
@@ -44,7 +44,7 @@ VIEW_COLUMNS = [
     "nullable",
     "column_metadata",
 ]
-# PostgreSQL's event table has a key of its own, which a test below looks at.
+# PostgreSQL's event table has its own key, which a test below checks.
 POSTGRESQL_ONLY = {"idx_event_id", "uq_run_event_event_day_event_hash"}
 
 
@@ -64,11 +64,11 @@ def set_revision(catalog: Catalog, revision: str) -> None:
 
 
 def tables(catalog: Catalog) -> set[str]:
-    found = inspect(catalog.engine)
-    return set(found.get_table_names()) | set(found.get_view_names())
+    inspector = inspect(catalog.engine)
+    return set(inspector.get_table_names()) | set(inspector.get_view_names())
 
 
-def test_every_revision_goes_up_and_comes_down_again(empty: Catalog) -> None:
+def test_every_revision_upgrades_and_downgrades(empty: Catalog) -> None:
     steps = ["base", *known_revisions()]
     seen = []
     for revision in steps[1:]:
@@ -83,7 +83,7 @@ def test_every_revision_goes_up_and_comes_down_again(empty: Catalog) -> None:
     check_catalog(empty)
 
 
-def test_column_edges_outlive_their_new_key(empty: Catalog) -> None:
+def test_column_edges_survive_the_change_of_their_key(empty: Catalog) -> None:
     edge = (1, "amount", 2, "rate", 3, "DIRECT", "0123")
     upgrade_catalog(empty, "0001")
     with empty.engine.begin() as connection:
@@ -100,7 +100,7 @@ def test_column_edges_outlive_their_new_key(empty: Catalog) -> None:
         assert connection.exec_driver_sql("SELECT * FROM column_edge").all() == [(1, *edge)]
 
 
-def test_what_people_had_set_before_is_known_as_theirs(empty: Catalog) -> None:
+def test_datasets_curated_before_the_column_existed_are_marked(empty: Catalog) -> None:
     upgrade_catalog(empty, "0002")
     with empty.engine.begin() as connection:
         for name in ("asked", "changed", "observed"):
@@ -125,7 +125,7 @@ def test_what_people_had_set_before_is_known_as_theirs(empty: Catalog) -> None:
 def test_models_and_migrations_agree(catalog: Catalog) -> None:
     def included(_object: Any, name: str, kind: str, reflected: bool, _other: Any) -> bool:
         if kind == "table" and reflected:
-            # What only one store has: its full-text index, its partitions.
+            # Tables of one store only: its full-text index, its partitions.
             return not name.startswith(("dataset_search", "run_event_", VERSION_TABLE))
         return not (catalog.store.name == "postgresql" and name in POSTGRESQL_ONLY)
 
@@ -137,9 +137,10 @@ def test_models_and_migrations_agree(catalog: Catalog) -> None:
 
 
 def test_primary_keys_agree_with_the_models(catalog: Catalog) -> None:
-    found = inspect(catalog.engine)
+    inspector = inspect(catalog.engine)
     keys = {
-        name: found.get_pk_constraint(name)["constrained_columns"] for name in Table.metadata.tables
+        name: inspector.get_pk_constraint(name)["constrained_columns"]
+        for name in Table.metadata.tables
     }
     wanted = {
         name: table.primary_key.columns.keys() for name, table in Table.metadata.tables.items()
@@ -150,18 +151,18 @@ def test_primary_keys_agree_with_the_models(catalog: Catalog) -> None:
 
 
 def test_the_view_shows_the_columns_of_each_version(catalog: Catalog) -> None:
-    found = inspect(catalog.engine)
-    assert found.get_view_names() == ["dataset_version_schema"]
-    columns = found.get_columns("dataset_version_schema")
+    inspector = inspect(catalog.engine)
+    assert inspector.get_view_names() == ["dataset_version_schema"]
+    columns = inspector.get_columns("dataset_version_schema")
     assert [column["name"] for column in columns] == VIEW_COLUMNS
 
 
 def test_the_reference_names_every_table_and_column(catalog: Catalog) -> None:
-    found = inspect(catalog.engine)
+    inspector = inspect(catalog.engine)
     wanted = {name: table.columns.keys() for name, table in Table.metadata.tables.items()}
     views = {
-        name: [column["name"] for column in found.get_columns(name)]
-        for name in found.get_view_names()
+        name: [column["name"] for column in inspector.get_columns(name)]
+        for name in inspector.get_view_names()
     }
     assert documented_columns() == {**wanted, **views}
 
@@ -184,7 +185,7 @@ def test_a_new_catalog_starts_its_changes_at_zero(catalog: Catalog) -> None:
 def test_the_revisions_read_from_file_names_are_those_of_alembic() -> None:
     scripts = ScriptDirectory(str(SCRIPTS))
     assert scripts.get_heads() == [HEAD]
-    assert [one.revision for one in scripts.walk_revisions()] == known_revisions()[::-1]
+    assert [script.revision for script in scripts.walk_revisions()] == known_revisions()[::-1]
 
 
 def test_processes_that_upgrade_at_once_wait_for_each_other(empty: Catalog) -> None:
@@ -201,12 +202,12 @@ def test_a_migration_that_fails_leaves_nothing_behind(empty: Catalog) -> None:
     assert tables(empty) == {"lease"}
 
 
-def test_a_catalog_without_tables_says_what_to_run(empty: Catalog) -> None:
+def test_a_catalog_without_tables_names_the_command_to_run(empty: Catalog) -> None:
     with pytest.raises(CatalogOutdatedError, match=r"no tables yet.* Run: floe catalog upgrade"):
         check_catalog(empty)
 
 
-def test_a_catalog_of_an_older_floe_says_what_to_run(
+def test_a_catalog_of_an_older_floe_names_the_command_to_run(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("floe.catalog.migrate.known_revisions", lambda: [HEAD, "9998"])
@@ -214,7 +215,7 @@ def test_a_catalog_of_an_older_floe_says_what_to_run(
         check_catalog(catalog)
 
 
-def test_a_catalog_of_a_newer_floe_is_left_alone(catalog: Catalog) -> None:
+def test_a_catalog_of_a_newer_floe_is_not_changed(catalog: Catalog) -> None:
     set_revision(catalog, "9999")
     with pytest.raises(CatalogTooNewError, match="revision 9999"):
         check_catalog(catalog)
@@ -222,37 +223,37 @@ def test_a_catalog_of_a_newer_floe_is_left_alone(catalog: Catalog) -> None:
         open_ready_catalog(str(catalog.engine.url))
 
 
-def test_an_embedded_catalog_makes_itself_ready(tmp_path: Path) -> None:
+def test_an_embedded_catalog_is_migrated_automatically(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'state' / 'catalog.db'}"
-    for _ in ("made", "opened again"):
+    for _ in ("created", "opened again"):
         catalog = open_ready_catalog(url)
         check_catalog(catalog)
         catalog.close()
 
 
-def test_an_embedded_catalog_is_made_as_the_migrations_make_it(tmp_path: Path) -> None:
-    made = open_ready_catalog(f"sqlite:///{tmp_path / 'made.db'}")
+def test_an_embedded_catalog_is_the_same_as_a_migrated_one(tmp_path: Path) -> None:
+    created = open_ready_catalog(f"sqlite:///{tmp_path / 'created.db'}")
     migrated = open_catalog(f"sqlite:///{tmp_path / 'migrated.db'}")
     upgrade_catalog(migrated)
-    # Else: floe catalog ddl --dialect sqlite > src/floe/catalog/migrations/new_sqlite.sql
-    assert content(made) == content(migrated)
-    made.close()
+    # If they differ: floe catalog ddl --dialect sqlite > src/floe/catalog/migrations/new_sqlite.sql
+    assert content(created) == content(migrated)
+    created.close()
     migrated.close()
 
 
 def content(catalog: Catalog) -> dict[str, Any]:
-    """Everything in an SQLite catalog: its tables, indexes and views, and the rows in them."""
+    """Return everything in an SQLite catalog: tables, indexes, views and rows."""
     with catalog.engine.connect() as connection:
         declared = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master ORDER BY name")
-        found: dict[str, Any] = {row.name: row.sql and row.sql.split() for row in declared}
+        schema: dict[str, Any] = {row.name: row.sql and row.sql.split() for row in declared}
         rows = {
             name: connection.exec_driver_sql(f"SELECT * FROM {name}").all()
             for name in inspect(connection).get_table_names()
         }
-    return {**found, "rows": rows}
+    return {**schema, "rows": rows}
 
 
-def test_an_embedded_catalog_is_made_without_loading_alembic(tmp_path: Path) -> None:
+def test_an_embedded_catalog_is_created_without_loading_alembic(tmp_path: Path) -> None:
     code = (
         "import sys; from floe.catalog import open_ready_catalog; "
         f"open_ready_catalog('sqlite:///{tmp_path / 'catalog.db'}').close(); print(*sys.modules)"
@@ -261,7 +262,7 @@ def test_an_embedded_catalog_is_made_without_loading_alembic(tmp_path: Path) -> 
     assert "alembic" not in done.stdout.split()
 
 
-def test_processes_that_make_an_embedded_catalog_at_once_all_find_it_ready(tmp_path: Path) -> None:
+def test_processes_that_create_an_embedded_catalog_at_once_all_succeed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catalog.db'}"
     with ThreadPoolExecutor(4) as pool:
         for catalog in pool.map(open_ready_catalog, [url] * 4):
@@ -269,7 +270,7 @@ def test_processes_that_make_an_embedded_catalog_at_once_all_find_it_ready(tmp_p
             catalog.close()
 
 
-def test_an_embedded_catalog_that_was_emptied_is_filled_again(tmp_path: Path) -> None:
+def test_an_emptied_embedded_catalog_gets_its_tables_again(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catalog.db'}"
     catalog = open_ready_catalog(url)
     downgrade_catalog(catalog, "base")
@@ -281,14 +282,14 @@ def test_an_embedded_catalog_that_was_emptied_is_filled_again(tmp_path: Path) ->
 
 @pytest.mark.postgresql
 @pytest.mark.parametrize("catalog_url", ["postgresql"], indirect=True)
-def test_a_server_is_upgraded_by_its_operators_only(catalog_url: str, empty: Catalog) -> None:
+def test_a_server_catalog_is_not_upgraded_automatically(catalog_url: str, empty: Catalog) -> None:
     with pytest.raises(CatalogOutdatedError):
         open_ready_catalog(catalog_url)
     upgrade_catalog(empty)
     open_ready_catalog(catalog_url).close()
 
 
-def test_the_printed_sql_makes_the_same_catalog(empty: Catalog) -> None:
+def test_the_printed_sql_creates_the_same_catalog(empty: Catalog) -> None:
     script = ddl(empty.store.name)
     with empty.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
@@ -308,13 +309,13 @@ def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
         open_ready_catalog("postgresql+psycopg://ada:secret@127.0.0.1:1/c")
 
 
-def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CatalogUnreachableError, match=r"Not a directory|File exists"):
         open_ready_catalog(f"sqlite:///{tmp_path / 'file' / 'catalog.db'}")
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "catalog.db").write_text("These are not the tables you are looking for." * 100)
     with pytest.raises(CatalogUnreachableError, match="not a database"):
         open_ready_catalog(f"sqlite:///{tmp_path / 'catalog.db'}")

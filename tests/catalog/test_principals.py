@@ -15,7 +15,7 @@ from floe.catalog.principals import (
     PLATFORM_ADMIN,
     SCOPE_INGEST,
     SCOPE_READ,
-    OtherRoleError,
+    RoleMismatchError,
     TokenNotFoundError,
     UnknownRoleError,
     UnknownScopeError,
@@ -29,27 +29,30 @@ from floe.catalog.principals import (
 )
 
 
-def test_a_token_stands_for_its_principal_and_role(catalog: Catalog) -> None:
+def test_a_token_identifies_its_principal_and_role(catalog: Catalog) -> None:
     with catalog.writing() as session:
         token = create_token(
             session, "anna", DATA_OWNER, actor="root", team="Credit Risk", email="anna@example.com"
         )
     with catalog.reading() as session:
-        found = find_token(session, hash_token(token.text), clock.now())
-    assert found is not None
-    assert found.identity.name == "anna"
-    assert found.identity.roles == {DATA_OWNER}
-    assert (found.identity.team, found.identity.email) == ("Credit Risk", "anna@example.com")
+        known_token = find_token(session, hash_token(token.text), clock.now())
+    assert known_token is not None
+    assert known_token.identity.name == "anna"
+    assert known_token.identity.roles == {DATA_OWNER}
+    assert (known_token.identity.team, known_token.identity.email) == (
+        "Credit Risk",
+        "anna@example.com",
+    )
 
 
-def test_tokens_differ_and_say_what_they_are(catalog: Catalog) -> None:
+def test_tokens_are_unique_and_start_with_the_prefix(catalog: Catalog) -> None:
     with catalog.writing() as session:
         texts = {create_token(session, "ci", INGEST, actor="root").text for _ in range(20)}
     assert len(texts) == 20
     assert all(text.startswith("floe_") and len(text) >= 48 for text in texts)
 
 
-def test_a_token_ends_by_time_or_by_being_revoked(catalog: Catalog) -> None:
+def test_a_token_expires_or_is_revoked(catalog: Catalog) -> None:
     with catalog.writing() as session:
         token = create_token(session, "a", DATA_CONSUMER, actor="root", lasts=timedelta(days=1))
         other = create_token(session, "b", DATA_CONSUMER, actor="root")
@@ -61,27 +64,28 @@ def test_a_token_ends_by_time_or_by_being_revoked(catalog: Catalog) -> None:
         assert find_token(session, hash_token(token.text), now + timedelta(days=1)) is None
         assert find_token(session, hash_token(other.text), now) is None
         assert find_token(session, hash_token("floe_unknown"), now) is None
-    with catalog.writing() as session, pytest.raises(TokenNotFoundError, match="number 999"):
+    with catalog.writing() as session, pytest.raises(TokenNotFoundError, match="id 999"):
         revoke_token(session, 999, actor="root")
 
 
-def test_a_job_host_gets_a_token_for_sending_only(catalog: Catalog) -> None:
+def test_an_ingest_token_can_only_ingest(catalog: Catalog) -> None:
     with catalog.writing() as session:
         host = create_token(session, "host", INGEST, actor="root")
         board = create_token(session, "board", DATA_CONSUMER, actor="root", scopes=[SCOPE_READ])
     with catalog.reading() as session:
-        found = [find_token(session, hash_token(one.text), clock.now()) for one in (host, board)]
-    assert [one.identity.scopes for one in found if one] == [{SCOPE_INGEST}, {SCOPE_READ}]
+        tokens = [find_token(session, hash_token(new.text), clock.now()) for new in (host, board)]
+    assert [token.identity.scopes for token in tokens if token] == [{SCOPE_INGEST}, {SCOPE_READ}]
 
 
-def test_a_name_keeps_its_role(catalog: Catalog) -> None:
+def test_a_principal_keeps_its_role(catalog: Catalog) -> None:
     with catalog.writing() as session:
         create_token(session, "anna", DATA_CONSUMER, actor="root")
-    with catalog.writing() as session, pytest.raises(OtherRoleError, match="is DATA_CONSUMER, not"):
+    refused = pytest.raises(RoleMismatchError, match="has DATA_CONSUMER, not")
+    with catalog.writing() as session, refused:
         create_token(session, "anna", PLATFORM_ADMIN, actor="root")
 
 
-def test_unknown_words_are_answered_with_the_known_ones(catalog: Catalog) -> None:
+def test_an_unknown_role_or_scope_is_rejected_with_the_valid_ones(catalog: Catalog) -> None:
     with catalog.writing() as session:
         with pytest.raises(UnknownRoleError, match="PLATFORM_ADMIN, DATA_STEWARD"):
             create_token(session, "anna", "KING", actor="root")
@@ -89,24 +93,24 @@ def test_unknown_words_are_answered_with_the_known_ones(catalog: Catalog) -> Non
             create_token(session, "anna", INGEST, actor="root", scopes=["write"])
 
 
-def test_the_first_administrator_is_made_once(catalog: Catalog) -> None:
-    def make() -> bool:
+def test_the_first_administrator_is_created_once(catalog: Catalog) -> None:
+    def create() -> bool:
         with catalog.writing() as session:
             return create_first_admin(session, actor="floe api") is not None
 
     with ThreadPoolExecutor(4) as threads:
-        made = [future.result() for future in [threads.submit(make) for _ in range(4)]]
-    assert sorted(made) == [False, False, False, True]
+        created = [future.result() for future in [threads.submit(create) for _ in range(4)]]
+    assert sorted(created) == [False, False, False, True]
 
 
-def test_no_administrator_is_made_where_there_is_one(catalog: Catalog) -> None:
+def test_no_second_administrator_is_created(catalog: Catalog) -> None:
     with catalog.writing() as session:
         create_token(session, "root", PLATFORM_ADMIN, actor="setup")
     with catalog.writing() as session:
         assert create_first_admin(session, actor="floe api") is None
 
 
-def test_the_last_use_is_kept_to_the_hour_and_never_goes_back(catalog: Catalog) -> None:
+def test_the_last_use_is_stored_to_the_hour_and_never_moves_back(catalog: Catalog) -> None:
     with catalog.writing() as session:
         token = create_token(session, "a", DATA_CONSUMER, actor="root")
         for minute, hour in ((59, 9), (1, 8)):
@@ -116,15 +120,15 @@ def test_the_last_use_is_kept_to_the_hour_and_never_goes_back(catalog: Catalog) 
     assert row.last_used_at == datetime(2026, 9, 1, 9, tzinfo=UTC)
 
 
-def test_every_step_is_in_the_audit_log_and_no_secret(catalog: Catalog) -> None:
+def test_every_change_is_in_the_audit_log_without_secrets(catalog: Catalog) -> None:
     with catalog.writing() as session:
         token = create_token(session, "anna", DATA_OWNER, actor="root", team="A")
         create_token(session, "anna", DATA_OWNER, actor="root", team="B")
         revoke_token(session, token.token_id, actor="root")
     with catalog.reading() as session:
         entries = list_audit(session)
-        written = str([(one.before_json, one.after_json) for one in entries])
-        actions = [one.action for one in reversed(entries)]
+        written = str([(entry.before_json, entry.after_json) for entry in entries])
+        actions = [entry.action for entry in reversed(entries)]
     assert actions == [
         "principal.create",
         "role.grant",

@@ -16,12 +16,12 @@ from floe.catalog.datasets import (
     add_alias,
     create_dataset,
     find_dataset,
-    list_dataset_events,
     list_tags,
+    page_dataset_events,
 )
 from floe.catalog.edges import list_consumers, list_producers
 from floe.catalog.errors import OwnedElsewhereError, WriterConflictError
-from floe.catalog.processes import find_process, get_contract
+from floe.catalog.processes import describe_process, find_process, get_contract
 from floe.catalog.projects import register_project
 from floe.catalog.schemas import list_columns
 from floe.catalog.slas import describe_sla
@@ -99,6 +99,21 @@ def test_the_name_of_a_declared_dataset_is_no_alias_of_another(catalog: Catalog)
         assert session.get(DatasetAlias, ("lake", "credit.exposure")) is None
 
 
+def test_the_sql_of_a_process_is_stored_with_its_outputs_and_follows_changes(
+    catalog: Catalog,
+) -> None:
+    def register_sql(sql: str) -> str | None:
+        with catalog.writing() as session:
+            texts = {"credit.exposure_daily": sql}
+            register_project(session, declare(), lake="lake", sql=texts)
+        with catalog.reading() as session:
+            process = find_process(session, "floe/credit-risk/credit.exposure_daily")
+            return describe_process(session, process.process_id).sql
+
+    assert register_sql("select 1 as exposure") == "select 1 as exposure"
+    assert register_sql("select 2 as exposure") == "select 2 as exposure"
+
+
 def test_a_new_project_is_registered_with_all_that_it_declares(catalog: Catalog) -> None:
     assert register(catalog, declare()) == [
         "created dataset market.fx_rates",
@@ -147,12 +162,14 @@ def test_a_change_is_told_by_its_fields(catalog: Catalog) -> None:
     rates["sla"] = {"due": "07:00"}
     datasets = {**RISK["datasets"], "market.fx_rates": rates}
     (line,) = register(catalog, declare(datasets=datasets))
-    assert line.startswith("updated dataset market.fx_rates (category, ")
-    assert line.endswith("tags)")
+    assert line == (
+        "market.fx_rates: category market → rates; due 06:30 next day → 07:00 same day; "
+        "sla.calendar TARGET → none; tags feed, daily → feed"
+    )
     with catalog.reading() as session:
         rates_row = find_dataset(session, "market.fx_rates")
         assert list_tags(session, rates_row.dataset_id) == ["feed"]
-        assert list_dataset_events(session, rates_row.dataset_id)[0].event_type == "UPDATED"
+        assert page_dataset_events(session, rates_row.dataset_id)[0].event_type == "UPDATED"
         promise = session.get_one(Sla, rates_row.default_sla_id)
         assert (promise.due, promise.calendar) == ("07:00", None)
 
@@ -182,7 +199,7 @@ def test_a_check_that_vanished_is_no_longer_in_force(catalog: Catalog) -> None:
     exposure = {**RISK["datasets"]["credit.exposure"], "checks": []}
     datasets = {**RISK["datasets"], "credit.exposure": exposure}
     (line,) = register(catalog, declare(datasets=datasets))
-    assert "checks" in line
+    assert line == "credit.exposure: check no_negative removed"
     with catalog.reading() as session:
         dataset = find_dataset(session, "credit.exposure")
         assert list_checks(session, dataset.dataset_id) == []
@@ -255,38 +272,38 @@ def test_a_second_declared_writer_of_another_project_is_refused(catalog: Catalog
         register(catalog, spec)
 
 
-def test_a_dataset_declared_nowhere_is_noted_as_a_draft(catalog: Catalog) -> None:
+def test_an_undeclared_dataset_is_added_as_a_draft(catalog: Catalog) -> None:
     reader = {"inputs": {"x": "hr.staff"}, "outputs": {"y": "hr.count"}, "sql": "select 1"}
     lines = register(catalog, declare(datasets={"hr.count": {}}, processes={"hr.counting": reader}))
-    assert "noted dataset hr.staff (used here, declared nowhere yet)" in lines
+    assert "noted dataset hr.staff (not declared yet; added as DRAFT)" in lines
     with catalog.reading() as session:
         assert find_dataset(session, "hr.staff").status == DRAFT
 
 
 def test_each_thing_that_a_registration_changes_is_in_the_audit_log(catalog: Catalog) -> None:
     register(catalog, declare())
-    assert [(action, key) for action, key, _, _ in deeds(catalog)] == [
+    assert [(action, key) for action, key, _, _ in audit_entries(catalog)] == [
         ("project.create", "credit-risk"),
         ("dataset.create", "lake/market.fx_rates"),
         ("dataset.create", "lake/credit.exposure"),
         ("process.create", "floe/credit-risk/credit.exposure_daily"),
     ]
-    _, (_, _, before, after), *_ = deeds(catalog)
+    _, (_, _, before, after), *_ = audit_entries(catalog)
     assert before is None
     assert (after["owner_team"], after["tags"]) == ("Market Data", ["daily", "feed"])
     with catalog.reading() as session:
         assert {entry.actor for entry in list_audit(session)} == {"ann"}
     register(catalog, declare())
-    assert len(deeds(catalog)) == 4
+    assert len(audit_entries(catalog)) == 4
 
 
 def test_the_audit_log_has_what_a_declaration_was_before(catalog: Catalog) -> None:
     register(catalog, declare())
-    known = len(deeds(catalog))
+    known = len(audit_entries(catalog))
     rates = {**RISK["datasets"]["market.fx_rates"], "category": "rates", "tags": ["feed"]}
     exposure = {**RISK["datasets"]["credit.exposure"], "checks": []}
     register(catalog, declare(datasets={"market.fx_rates": rates, "credit.exposure": exposure}))
-    project, changed, unchecked = deeds(catalog)[known:]
+    project, changed, unchecked = audit_entries(catalog)[known:]
     assert project[:2] == ("project.update", "credit-risk")
     action, key, before, after = changed
     assert (action, key) == ("dataset.update", "lake/market.fx_rates")
@@ -302,7 +319,7 @@ def test_the_audit_log_has_what_a_declaration_was_before(catalog: Catalog) -> No
 
 def test_the_audit_log_tells_what_was_renamed_and_what_was_given_up(catalog: Catalog) -> None:
     register(catalog, declare())
-    known = len(deeds(catalog))
+    known = len(audit_entries(catalog))
     ead = {**RISK["datasets"]["credit.exposure"], "renamed_from": "credit.exposure"}
     daily = {
         **RISK["processes"]["credit.exposure_daily"],
@@ -311,7 +328,7 @@ def test_the_audit_log_tells_what_was_renamed_and_what_was_given_up(catalog: Cat
         "renamed_from": "credit.exposure_daily",
     }
     register(catalog, declare(datasets={"credit.ead": ead}, processes={"credit.ead_daily": daily}))
-    _, dataset, gone, process = deeds(catalog)[known:]
+    _, dataset, gone, process = audit_entries(catalog)[known:]
     assert dataset[:2] == ("dataset.rename", "lake/credit.ead")
     assert (dataset[2]["name"], dataset[3]["name"]) == ("credit.exposure", "credit.ead")
     assert gone == (
@@ -327,7 +344,7 @@ def test_the_audit_log_tells_what_was_renamed_and_what_was_given_up(catalog: Cat
 def test_a_promise_that_changes_with_its_project_is_in_the_audit_log(catalog: Catalog) -> None:
     register(catalog, declare())
     register(catalog, declare(timezone="Europe/Paris"))
-    changed = [deed[1:] for deed in deeds(catalog) if deed[0] == "sla.update"]
+    changed = [entry[1:] for entry in audit_entries(catalog) if entry[0] == "sla.update"]
     assert changed[0] == (
         "dataset:lake/market.fx_rates",
         {"zone": "Europe/London"},
@@ -346,10 +363,10 @@ def test_many_datasets_are_audited_in_one_statement(catalog: Catalog) -> None:
     datasets: dict[str, Any] = {f"d.{n}": {} for n in range(50)}
     register(catalog, declare(datasets=datasets, processes={}))
     assert written == [True]
-    assert len(deeds(catalog)) == 51
+    assert len(audit_entries(catalog)) == 51
 
 
-def deeds(catalog: Catalog) -> list[tuple[str, str, Any, Any]]:
+def audit_entries(catalog: Catalog) -> list[tuple[str, str, Any, Any]]:
     """What the audit log holds, the oldest first."""
     with catalog.reading() as session:
         return [

@@ -1,4 +1,4 @@
-"""Search: words are found wherever they stand, hits in the name come first, typing is forgiven."""
+"""Search: words match in every field, hits in the name come first, typos get suggestions."""
 
 from typing import Any
 
@@ -8,29 +8,32 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from floe.catalog import near_names
+from floe.catalog import search_index
 from floe.catalog.database import Catalog
-from floe.catalog.near_names import rank_names, suggest_datasets
 from floe.catalog.schemas import Column, store_schemas
 from floe.catalog.search import (
     CursorError,
     SearchFilters,
     SearchPage,
-    index_datasets,
-    reindex_datasets,
     search_datasets,
 )
+from floe.catalog.search_index import (
+    index_datasets,
+    index_words,
+    rank_names,
+    split_words,
+    suggest_datasets,
+)
 from floe.catalog.tables import Dataset, DatasetAlias, DatasetTag, Project
-from floe.catalog.words import index_words, split_words
 from tests.catalog.graph import NOON, dataset
 
 
 def add(session: Session, name: str, tags: tuple[str, ...] = (), **values: object) -> int:
-    """Add a dataset that can be found."""
-    number = dataset(session, name, **values)
-    session.add_all(DatasetTag(dataset_id=number, tag=tag) for tag in tags)
-    index_datasets(session, [number])
-    return number
+    """Add a dataset and index it."""
+    dataset_id = dataset(session, name, **values)
+    session.add_all(DatasetTag(dataset_id=dataset_id, tag=tag) for tag in tags)
+    index_datasets(session, [dataset_id])
+    return dataset_id
 
 
 def names(page: SearchPage) -> list[str]:
@@ -38,7 +41,7 @@ def names(page: SearchPage) -> list[str]:
 
 
 def fill(session: Session) -> None:
-    """A small catalog of a bank."""
+    """Add the datasets of a small bank."""
     (schema,) = store_schemas(
         session, [[Column("client_id", "BIGINT"), Column("notional", "DOUBLE")]]
     )
@@ -66,7 +69,7 @@ def test_words_are_found_in_names_descriptions_owners_tags_and_columns(catalog: 
             assert "credit.trades" in names(search_datasets(session, text)), text
 
 
-def test_every_word_has_to_be_there_and_the_last_may_be_unfinished(catalog: Catalog) -> None:
+def test_every_word_must_match_and_the_last_may_be_a_prefix(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fill(session)
         assert names(search_datasets(session, "credit expo")) == ["credit.exposure"]
@@ -78,9 +81,9 @@ def test_hits_in_the_name_come_before_all_others(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fill(session)
         add(session, "ops.letters", ("customers", "customers-list"), owner_team="Customers")
-        found = names(search_datasets(session, "custom"))
-    assert set(found[:2]) == {"bronze.raw_customers", "silver.customers"}
-    assert len(found) == 4
+        hits = names(search_datasets(session, "custom"))
+    assert set(hits[:2]) == {"bronze.raw_customers", "silver.customers"}
+    assert len(hits) == 4
 
 
 def test_a_name_typed_in_full_is_the_first_hit(catalog: Catalog) -> None:
@@ -92,48 +95,50 @@ def test_a_name_typed_in_full_is_the_first_hit(catalog: Catalog) -> None:
         assert names(search_datasets(session, "credit.exposure"))[0] == "credit.exposure"
 
 
-def test_camel_case_and_accents_are_found_either_way(catalog: Catalog) -> None:
+def test_camel_case_and_accents_match_in_every_spelling(catalog: Catalog) -> None:
     with catalog.writing() as session:
         add(session, "crm.CustomerKYCStatus", description="Größe und Façade")
         for text in ("customer kyc", "customerkyc", "KYCStatus", "grosse", "facade", "FAÇADE"):
             assert names(search_datasets(session, text)) == ["crm.CustomerKYCStatus"], text
 
 
-def test_an_old_name_still_finds_its_dataset(catalog: Catalog) -> None:
+def test_an_alias_finds_its_dataset(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        number = dataset(session, "market.fx_rates")
+        dataset_id = dataset(session, "market.fx_rates")
         session.add(
-            DatasetAlias(namespace="s3", name="landing/forex", dataset_id=number, created_at=NOON)
+            DatasetAlias(
+                namespace="s3", name="landing/forex", dataset_id=dataset_id, created_at=NOON
+            )
         )
-        index_datasets(session, [number])
+        index_datasets(session, [dataset_id])
         assert names(search_datasets(session, "forex")) == ["market.fx_rates"]
 
 
-def test_what_changed_is_found_by_its_new_words_only(catalog: Catalog) -> None:
+def test_a_changed_dataset_is_found_by_its_new_words_only(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        number = add(session, "market.fx", description="spot")
-        session.get_one(Dataset, number).description = "forward"
-        index_datasets(session, [number])
+        dataset_id = add(session, "market.fx", description="spot")
+        session.get_one(Dataset, dataset_id).description = "forward"
+        index_datasets(session, [dataset_id])
         assert names(search_datasets(session, "forward")) == ["market.fx"]
         assert names(search_datasets(session, "spot")) == []
 
 
-def test_a_whole_catalog_can_be_indexed_anew(catalog: Catalog) -> None:
+def test_a_dataset_is_found_once_it_is_indexed(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        dataset(session, "market.fx_rates")
+        dataset_id = dataset(session, "market.fx_rates")
         assert names(search_datasets(session, "market")) == []
-        assert reindex_datasets(session) == 1
+        index_datasets(session, [dataset_id])
         assert names(search_datasets(session, "market")) == ["market.fx_rates"]
 
 
-def test_facets_count_all_hits_and_not_only_the_page(catalog: Catalog) -> None:
+def test_facets_count_all_hits_not_only_the_page(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fill(session)
         page = search_datasets(session, "credit", limit=1)
     assert len(page.hits) == 1
     assert page.total == 2
     assert {
-        name: [(one.value, one.count) for one in page.facets[name]] for name in page.facets
+        name: [(facet.value, facet.count) for facet in page.facets[name]] for name in page.facets
     } == {
         "category": [("credit", 2)],
         "team": [("Credit Risk", 2)],
@@ -162,11 +167,11 @@ def test_filters_narrow_down_lists_and_searches_and_their_facets(
         listed = search_datasets(session, filters=filters)
         assert names(listed) == expected
         assert listed.total == len(expected)
-        found = search_datasets(session, "c", filters=filters)
-        assert sorted(names(found)) == [name for name in expected if "c" in name]
+        page = search_datasets(session, "c", filters=filters)
+        assert sorted(names(page)) == [name for name in expected if "c" in name]
 
 
-def test_a_project_filter_takes_the_projects_name(catalog: Catalog) -> None:
+def test_datasets_are_filtered_by_project_name(catalog: Catalog) -> None:
     with catalog.writing() as session:
         project = Project(name="risk", timezone="UTC", content_hash="", created_at=NOON)
         session.add(project)
@@ -178,12 +183,12 @@ def test_a_project_filter_takes_the_projects_name(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "daily"])
-def test_pages_together_hold_every_hit_once(catalog: Catalog, text: str) -> None:
+def test_pages_together_contain_every_hit_once(catalog: Catalog, text: str) -> None:
     with catalog.writing() as session:
-        for number in range(7):
+        for index in range(7):
             # The same name in two namespaces: a page may end between them.
-            space = f"lake{number % 2}"
-            name = f"daily.t{number // 2}"
+            space = f"lake{index % 2}"
+            name = f"daily.t{index // 2}"
             full_name = f"{space}/{name}"
             add(session, name, namespace=space, full_name=full_name)
         seen: list[str] = []
@@ -200,16 +205,14 @@ def test_pages_together_hold_every_hit_once(catalog: Catalog, text: str) -> None
 
 @pytest.mark.parametrize("cursor", ["", "no such thing", "bnVsbA", "Wy0xXQ", "WzFd", "ÿ", "A"])
 @pytest.mark.parametrize("text", ["", "credit"])
-def test_a_strange_cursor_is_refused_with_a_reason(
-    catalog: Catalog, cursor: str, text: str
-) -> None:
+def test_an_invalid_cursor_is_rejected(catalog: Catalog, cursor: str, text: str) -> None:
     if (text, cursor) == ("credit", "WzFd"):
-        return  # [1] is where the second hit of a search begins
+        return  # decodes to [1], a valid cursor of a ranked search
     with catalog.reading() as session, pytest.raises(CursorError, match="next_cursor"):
         search_datasets(session, text, cursor=cursor)
 
 
-def test_a_search_without_a_hit_suggests_near_names(catalog: Catalog) -> None:
+def test_a_search_without_hits_suggests_similar_names(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fill(session)
         assert search_datasets(session, "raw_custmers").suggestions == ["bronze.raw_customers"]
@@ -218,14 +221,14 @@ def test_a_search_without_a_hit_suggests_near_names(catalog: Catalog) -> None:
         assert search_datasets(session, "customers").suggestions == []
 
 
-def test_near_names_are_ranked_by_what_they_share() -> None:
+def test_similar_names_are_ranked_by_similarity() -> None:
     known = ["market.fx_rates", "market.fx_rates_eod", "credit.trades", "market.rates"]
     assert rank_names("market.fx_rate", known)[0] == "market.fx_rates"
     assert rank_names("fxrates", ["credit.trades"]) == []
     assert rank_names("", known) == []
 
 
-def test_near_names_are_found_for_short_and_for_very_long_texts(catalog: Catalog) -> None:
+def test_similar_names_are_found_for_short_and_very_long_texts(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fill(session)
         add(session, "fx.spot")
@@ -245,10 +248,10 @@ def test_near_names_are_found_for_short_and_for_very_long_texts(catalog: Catalog
         ("spt", "fx.spot"),
     ],
 )
-def test_a_large_catalog_suggests_near_names_by_its_indexes_alone(
+def test_a_large_catalog_suggests_similar_names_by_indexes_only(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, asked: str, wanted: str
 ) -> None:
-    monkeypatch.setattr(near_names, "MOST_SCANNED", 0)
+    monkeypatch.setattr(search_index, "MAX_SCANNED", 0)
     with catalog.writing() as session:
         fill(session)
         add(session, "fx.spot")
@@ -272,7 +275,7 @@ def test_a_large_catalog_suggests_near_names_by_its_indexes_alone(
                     assert "SCAN dataset" not in step or "INDEX" in step, (statement, step)
 
 
-def test_text_without_a_word_finds_nothing_and_no_text_lists_all(catalog: Catalog) -> None:
+def test_text_without_words_finds_nothing_and_empty_text_lists_all(catalog: Catalog) -> None:
     with catalog.writing() as session:
         fill(session)
         assert search_datasets(session, "%!'\"").hits == []
@@ -287,12 +290,12 @@ def test_text_without_a_word_finds_nothing_and_no_text_lists_all(catalog: Catalo
 @given(
     text=st.text(max_size=40) | st.sampled_from(["a AND b", "NEAR(a b)", "a*", '"', "a:b", "-a"])
 )
-def test_no_text_is_too_strange_to_search_for(catalog: Catalog, text: str) -> None:
+def test_any_text_can_be_searched(catalog: Catalog, text: str) -> None:
     with catalog.reading() as session:
         search_datasets(session, text)
 
 
-def test_words_are_cut_at_signs_and_at_camel_case() -> None:
+def test_words_are_split_at_punctuation_and_camel_case() -> None:
     assert split_words("s3://Raw-Data/fxRates_EOD.csv") == [
         "s3",
         "raw",

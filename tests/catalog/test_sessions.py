@@ -1,4 +1,4 @@
-"""Sessions for a server, and the questions that are asked through them."""
+"""Sessions of a server, and the typed queries that run in them."""
 
 from contextlib import ExitStack
 
@@ -6,28 +6,21 @@ import pytest
 from ibm_db_sa.ibm_db import DB2Dialect_ibm_db
 from sqlalchemy import String, bindparam, select, text
 
-from floe.catalog.database import Catalog
-from floe.catalog.datasets import (
-    _NEIGHBOURS,
-    _TAGS,
-    _VIEW,
-    _dataset_page,
-    describe_dataset,
-    page_datasets,
-)
+from floe.catalog.database import MAX_IDLE, TRUSTED_SECONDS, Catalog, CatalogOutageError, Sessions
+from floe.catalog.dataset_details import _DETAIL, _NEIGHBOURS, _TAGS, describe_dataset
+from floe.catalog.datasets import _dataset_page, page_datasets
 from floe.catalog.errors import DatasetNotFoundError
 from floe.catalog.processes import _process_page
-from floe.catalog.questions import Question
-from floe.catalog.runs import _INPUTS, _OUTPUTS, _RUN_VIEW, _STEPS, _run_page
-from floe.catalog.sessions import MOST_IDLE, TRUSTED_SECONDS, CatalogAwayError, Sessions
+from floe.catalog.queries import TypedQuery
+from floe.catalog.runs import _INPUTS, _OUTPUTS, _RUN_DETAIL, _STEPS, _run_page
 from floe.catalog.stores.db2 import adapt
 from floe.catalog.tables import Dataset
-from floe.catalog.versions import _version_page
+from floe.catalog.version_queries import _version_page
 from tests.catalog.graph import NOON, dataset
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that the test moves."""
 
     at = 0.0
 
@@ -35,7 +28,7 @@ class Clock:
         return self.at
 
 
-def test_a_connection_stays_at_hand_while_it_is_trusted(catalog: Catalog) -> None:
+def test_a_connection_is_reused_while_it_is_trusted(catalog: Catalog) -> None:
     clock = Clock()
     sessions = Sessions(catalog, clock)
 
@@ -53,16 +46,16 @@ def test_a_connection_stays_at_hand_while_it_is_trusted(catalog: Catalog) -> Non
     assert not sessions._idle
 
 
-def test_a_rush_of_readers_leaves_the_pool_to_others(catalog: Catalog) -> None:
+def test_only_a_few_idle_sessions_are_kept_after_a_peak(catalog: Catalog) -> None:
     sessions = Sessions(catalog)
     with ExitStack() as stack:
-        for _ in range(MOST_IDLE + 3):
+        for _ in range(MAX_IDLE + 3):
             stack.enter_context(sessions.reading()).connection()
-    assert len(sessions._idle) == MOST_IDLE
+    assert len(sessions._idle) == MAX_IDLE
     sessions.close()
 
 
-def test_what_a_reading_session_changes_is_thrown_away(catalog: Catalog) -> None:
+def test_changes_of_a_reading_session_are_discarded(catalog: Catalog) -> None:
     sessions = Sessions(catalog)
     with sessions.reading() as session:
         session.add(Dataset(namespace="a", name="b", full_name="a/b", status="ACTIVE"))
@@ -71,18 +64,18 @@ def test_what_a_reading_session_changes_is_thrown_away(catalog: Catalog) -> None
     sessions.close()
 
 
-def test_a_reader_sees_what_others_have_committed_since(catalog: Catalog) -> None:
+def test_a_reader_sees_what_was_committed_since(catalog: Catalog) -> None:
     sessions = Sessions(catalog)
     with sessions.reading() as session, pytest.raises(DatasetNotFoundError):
         describe_dataset(session, 1)
     with catalog.writing() as session:
-        number = dataset(session, "credit.exposure")
+        dataset_id = dataset(session, "credit.exposure")
     with sessions.reading() as session:
-        assert describe_dataset(session, number).name == "credit.exposure"
+        assert describe_dataset(session, dataset_id).name == "credit.exposure"
     sessions.close()
 
 
-def test_a_mistake_in_a_session_closes_its_connection(catalog: Catalog) -> None:
+def test_an_error_in_a_session_closes_its_connection(catalog: Catalog) -> None:
     sessions = Sessions(catalog)
     with pytest.raises(ZeroDivisionError), sessions.reading():
         raise ZeroDivisionError
@@ -90,7 +83,7 @@ def test_a_mistake_in_a_session_closes_its_connection(catalog: Catalog) -> None:
 
 
 @pytest.mark.postgresql
-def test_a_connection_that_was_cut_is_an_outage_and_the_next_one_works(
+def test_a_cut_connection_is_reported_as_an_outage_and_replaced(
     catalog: Catalog,
 ) -> None:
     if catalog.store.name != "postgresql":
@@ -103,24 +96,25 @@ def test_a_connection_that_was_cut_is_an_outage_and_the_next_one_works(
         session.execute(
             text(f"{cut} WHERE datname = current_database() AND pid <> pg_backend_pid()")
         )
-    with pytest.raises(CatalogAwayError, match="does not answer just now"), sessions.reading() as s:
-        s.execute(text("SELECT 1"))
+    outage = pytest.raises(CatalogOutageError, match="The catalog is unavailable")
+    with outage, sessions.reading() as session:
+        session.execute(text("SELECT 1"))
     with sessions.reading() as session:
         assert session.scalar(text("SELECT 1")) == 1
     sessions.close()
 
 
-def test_a_question_gives_values_as_the_tables_have_them(catalog: Catalog) -> None:
+def test_a_typed_query_converts_values_like_the_tables(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        number = dataset(session, "credit.exposure", declaration_json={"format": "csv"})
+        dataset_id = dataset(session, "credit.exposure", declaration_json={"format": "csv"})
     with catalog.reading() as session:
-        found = describe_dataset(session, number)
-    assert found.needs_validation is False
-    assert found.created_at == NOON
-    assert found.declaration_json == {"format": "csv"}
+        view = describe_dataset(session, dataset_id)
+    assert view.needs_validation is False
+    assert view.created_at == NOON
+    assert view.declaration_json == {"format": "csv"}
 
 
-def test_datasets_of_one_name_are_told_apart_on_a_page(catalog: Catalog) -> None:
+def test_pages_can_end_between_datasets_of_the_same_name(catalog: Catalog) -> None:
     with catalog.writing() as session:
         for namespace in ("a", "b", "c"):
             full_name = f"{namespace}/same"
@@ -134,12 +128,12 @@ def test_datasets_of_one_name_are_told_apart_on_a_page(catalog: Catalog) -> None
 
 
 @pytest.mark.parametrize(
-    "question",
+    "query",
     [
-        _VIEW,
+        _DETAIL,
         _TAGS,
         _NEIGHBOURS,
-        _RUN_VIEW,
+        _RUN_DETAIL,
         _INPUTS,
         _OUTPUTS,
         _STEPS,
@@ -149,17 +143,17 @@ def test_datasets_of_one_name_are_told_apart_on_a_page(catalog: Catalog) -> None
         _run_page(50, 2, ("process_id", "since", "before_id")),
     ],
 )
-def test_every_question_can_be_put_to_db2(question: Question[tuple[object, ...]]) -> None:
-    written = str(question.statement.compile(dialect=adapt(DB2Dialect_ibm_db())))
-    assert written.startswith("SELECT")
+def test_every_typed_query_compiles_for_db2(query: TypedQuery[tuple[object, ...]]) -> None:
+    sql = str(query.statement.compile(dialect=adapt(DB2Dialect_ibm_db())))
+    assert sql.startswith("SELECT")
 
 
-def test_a_question_can_be_asked_with_other_values_again(catalog: Catalog) -> None:
-    question: Question[tuple[str]] = Question(
+def test_a_typed_query_can_be_run_again_with_other_values(catalog: Catalog) -> None:
+    query: TypedQuery[tuple[str]] = TypedQuery(
         lambda name: (name,),
         select(Dataset.name).where(Dataset.name == bindparam("name", type_=String())),
     )
     with catalog.writing() as session:
         dataset(session, "a")
-        assert question.ask(session, name="a") == [("a",)]
-        assert question.ask_one(session, name="b") is None
+        assert query.fetch(session, name="a") == [("a",)]
+        assert query.fetch_one(session, name="b") is None

@@ -1,4 +1,4 @@
-"""What each store promises: upserts by key, long lists of numbers, words that are found."""
+"""What each store must do: upserts by key, long lists of ids, full-text search."""
 
 import re
 from datetime import UTC, datetime
@@ -64,7 +64,7 @@ def found(session: Session, *words: str) -> list[int]:
     return list(session.scalars(select(matches.c.dataset_id).order_by(matches.c.rank)))
 
 
-def test_a_new_key_is_inserted_and_a_known_one_updated(catalog: Catalog) -> None:
+def test_a_new_key_is_inserted_and_an_existing_one_updated(catalog: Catalog) -> None:
     with catalog.writing() as session:
         upsert_leases(session, lease("orders", "ada"))
         upsert_leases(session, lease("orders", "bob"), lease("rates", "cy"), update=("holder",))
@@ -79,7 +79,7 @@ def test_only_the_named_columns_are_overwritten(catalog: Catalog) -> None:
         assert (kept.holder, kept.fence) == ("ada", 2)
 
 
-def test_without_columns_to_update_a_known_key_stays_as_it_is(catalog: Catalog) -> None:
+def test_without_columns_to_update_an_existing_row_is_unchanged(catalog: Catalog) -> None:
     with catalog.writing() as session:
         upsert_leases(session, lease("orders", "ada"))
         upsert_leases(session, lease("orders", "bob"))
@@ -93,7 +93,7 @@ def test_the_last_row_wins_when_a_key_comes_twice(catalog: Catalog) -> None:
         assert holders(session) == {"orders": "bob"}
 
 
-def test_no_rows_are_no_statement(catalog: Catalog) -> None:
+def test_no_rows_run_no_statement(catalog: Catalog) -> None:
     with catalog.writing() as session:
         upsert_leases(session)
         assert holders(session) == {}
@@ -139,7 +139,7 @@ def _add_process(session: Session) -> int:
     return process.process_id
 
 
-def test_an_upsert_sees_what_the_session_has_not_written_yet(catalog: Catalog) -> None:
+def test_an_upsert_flushes_the_session_first(catalog: Catalog) -> None:
     with catalog.writing() as session:
         session.add(Lease(**lease("orders", "ada")))
         upsert_leases(session, lease("orders", "bob"), update=("holder",))
@@ -149,7 +149,7 @@ def test_an_upsert_sees_what_the_session_has_not_written_yet(catalog: Catalog) -
 
 @pytest.mark.postgresql
 @pytest.mark.parametrize("catalog", ["postgresql"], indirect=True)
-def test_a_string_that_is_too_long_is_refused_and_not_cut_off(catalog: Catalog) -> None:
+def test_a_too_long_string_is_rejected_and_not_truncated(catalog: Catalog) -> None:
     with pytest.raises(DataError, match="too long"), catalog.writing() as session:
         upsert_leases(session, lease("x" * 301, "ada"))
 
@@ -162,7 +162,7 @@ def test_a_nul_character_is_an_error_of_the_database(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 50_000])
-def test_a_column_can_be_one_of_any_count_of_numbers(catalog: Catalog, count: int) -> None:
+def test_a_column_can_be_compared_with_any_number_of_ids(catalog: Catalog, count: int) -> None:
     with catalog.writing() as session:
         upsert_leases(session, *[lease(f"{number}", "ada", fence=number) for number in range(3)])
         listed = store_of(session).among(Lease.__table__.c.fence, range(count))
@@ -186,7 +186,7 @@ def test_a_hit_in_the_name_comes_before_one_in_the_description(catalog: Catalog)
         assert found(session, "exposure") == [named, described]
 
 
-def test_indexing_again_forgets_the_old_words(catalog: Catalog) -> None:
+def test_indexing_again_replaces_the_old_words(catalog: Catalog) -> None:
     with catalog.writing() as session:
         dataset_id = index(session, "gold.pnl", tags="daily")
         renamed = SearchDocument(dataset_id, "gold profit", "", "", "", "")
@@ -202,13 +202,13 @@ def test_no_word_can_break_the_query(catalog: Catalog, word: str) -> None:
         assert found(session, "silver", word) == []
 
 
-def test_no_documents_are_no_statement(catalog: Catalog) -> None:
+def test_no_documents_run_no_statement(catalog: Catalog) -> None:
     with catalog.writing() as session:
         store_of(session).index_documents(session, [])
 
 
-def test_a_database_without_a_store_is_named_in_the_error() -> None:
-    with pytest.raises(UnknownStoreError, match="cannot live in 'oracle'"):
+def test_an_unsupported_database_is_named_in_the_error() -> None:
+    with pytest.raises(UnknownStoreError, match="Unsupported catalog database 'oracle'"):
         store_for("oracle")
 
 

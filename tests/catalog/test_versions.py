@@ -1,4 +1,4 @@
-"""Versions: tags, states, what supersedes what, and what others hear of it."""
+"""Versions: tags, states, superseding, retracting, and the change log."""
 
 from datetime import date
 
@@ -6,8 +6,9 @@ import pytest
 
 from floe.catalog.changes import list_changes
 from floe.catalog.database import Catalog
-from floe.catalog.datasets import create_dataset, find_dataset, list_dataset_events
+from floe.catalog.datasets import create_dataset, find_dataset, page_dataset_events
 from floe.catalog.errors import VersionNotFoundError, WrongStateError
+from floe.catalog.version_queries import get_version, latest_ready, list_versions
 from floe.catalog.versions import (
     ABANDONED,
     PUBLISHING,
@@ -16,10 +17,6 @@ from floe.catalog.versions import (
     SUPERSEDED,
     WRITTEN,
     advance_version,
-    get_version,
-    hold_version,
-    latest_ready,
-    list_versions,
     reserve_version,
     retract_version,
 )
@@ -33,14 +30,16 @@ def exposure(catalog: Catalog) -> int:
         return create_dataset(session, "lake", "credit.exposure").dataset_id
 
 
-def test_each_rerun_of_a_date_takes_the_next_number(catalog: Catalog, exposure: int) -> None:
+def test_each_rerun_of_a_date_gets_the_next_tag(catalog: Catalog, exposure: int) -> None:
     with catalog.writing() as session:
         tags = [reserve_version(session, exposure, TUESDAY).version_tag for _ in range(2)]
         tags.append(reserve_version(session, exposure, MONDAY).version_tag)
     assert tags == ["2026-09-01.1", "2026-09-01.2", "2026-08-31.1"]
 
 
-def test_partitions_of_one_date_are_numbered_apart(catalog: Catalog, exposure: int) -> None:
+def test_partitions_of_one_date_have_separate_sequence_numbers(
+    catalog: Catalog, exposure: int
+) -> None:
     with catalog.writing() as session:
         emea = reserve_version(session, exposure, TUESDAY, partition_key="2026-09-01|EMEA")
         apac = reserve_version(session, exposure, TUESDAY, partition_key="2026-09-01|APAC")
@@ -58,7 +57,7 @@ def test_a_version_becomes_ready_in_three_steps(catalog: Catalog, exposure: int)
         assert ready is not None
         assert (ready.version_tag, ready.row_count) == ("2026-09-01.1", 10)
         assert [change.kind for change in list_changes(session, 0)] == ["VERSION_READY"]
-        events = [event.event_type for event in list_dataset_events(session, exposure)]
+        events = [event.event_type for event in page_dataset_events(session, exposure)]
         assert events[:3] == ["VERSION_READY", "VERSION_PUBLISHING", "VERSION_WRITING"]
 
 
@@ -69,7 +68,7 @@ def test_a_version_cannot_skip_a_step(catalog: Catalog, exposure: int) -> None:
             advance_version(session, version, READY)
 
 
-def test_a_final_state_says_that_it_is_final(catalog: Catalog, exposure: int) -> None:
+def test_a_rejected_transition_names_the_allowed_states(catalog: Catalog, exposure: int) -> None:
     with catalog.writing() as session:
         version = reserve_version(session, exposure, TUESDAY)
         advance_version(session, version, ABANDONED)
@@ -77,7 +76,7 @@ def test_a_final_state_says_that_it_is_final(catalog: Catalog, exposure: int) ->
             advance_version(session, version, READY)
 
 
-def test_a_rerun_supersedes_the_version_before_it_and_no_other(
+def test_a_rerun_supersedes_only_the_previous_version_of_its_date(
     catalog: Catalog, exposure: int
 ) -> None:
     with catalog.writing() as session:
@@ -89,9 +88,7 @@ def test_a_rerun_supersedes_the_version_before_it_and_no_other(
         assert [first.state, second.state, other_day.state] == [SUPERSEDED, READY, READY]
 
 
-def test_retracting_a_version_brings_the_one_before_it_back(
-    catalog: Catalog, exposure: int
-) -> None:
+def test_retracting_a_version_restores_the_previous_one(catalog: Catalog, exposure: int) -> None:
     with catalog.writing() as session:
         first = reserve_version(session, exposure, TUESDAY, state=READY)
         second = reserve_version(session, exposure, TUESDAY, state=READY)
@@ -105,7 +102,7 @@ def test_retracting_a_version_brings_the_one_before_it_back(
         ]
 
 
-def test_the_newest_version_is_the_one_of_the_newest_date(catalog: Catalog, exposure: int) -> None:
+def test_the_latest_version_is_that_of_the_newest_date(catalog: Catalog, exposure: int) -> None:
     with catalog.writing() as session:
         reserve_version(session, exposure, TUESDAY, state=READY)
         reserve_version(session, exposure, MONDAY, state=READY)
@@ -118,7 +115,7 @@ def test_the_newest_version_is_the_one_of_the_newest_date(catalog: Catalog, expo
         assert (newest.business_date, until.business_date) == (TUESDAY, MONDAY)
 
 
-def test_versions_list_the_newest_first_and_page_backwards(catalog: Catalog, exposure: int) -> None:
+def test_versions_are_listed_newest_first_in_pages(catalog: Catalog, exposure: int) -> None:
     with catalog.writing() as session:
         for _ in range(3):
             reserve_version(session, exposure, TUESDAY)
@@ -127,19 +124,9 @@ def test_versions_list_the_newest_first_and_page_backwards(catalog: Catalog, exp
         assert [version.seq for version in (*newest, *older)] == [3, 2, 1]
 
 
-def test_an_unknown_tag_is_refused_with_the_nearest_one(catalog: Catalog, exposure: int) -> None:
+def test_an_unknown_tag_is_rejected_with_the_nearest_tag(catalog: Catalog, exposure: int) -> None:
     with catalog.writing() as session:
         reserve_version(session, exposure, TUESDAY)
         dataset = find_dataset(session, "credit.exposure")
         with pytest.raises(VersionNotFoundError, match=r"Did you mean '2026-09-01\.1'\?"):
             get_version(session, dataset, "2026-09-01.7")
-
-
-def test_a_legal_hold_is_set_and_lifted_with_an_event(catalog: Catalog, exposure: int) -> None:
-    with catalog.writing() as session:
-        version = reserve_version(session, exposure, TUESDAY, state=READY)
-        hold_version(session, version, held=True, actor="legal")
-        assert version.legal_hold
-        hold_version(session, version, held=False, actor="legal")
-        events = [event.event_type for event in list_dataset_events(session, exposure, limit=2)]
-        assert events == ["LEGAL_HOLD_LIFTED", "LEGAL_HOLD_SET"]

@@ -1,4 +1,4 @@
-"""`floe api`, started as a user starts it and stopped as an operator stops it."""
+"""`floe api`, started and stopped as a user does."""
 
 import json
 import os
@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner
 
 from floe.cli import app
-from floe.cli.api import write_secret
+from floe.cli.context import write_secret
 from floe.client import Client
-from floe.client.environment import look_around
+from floe.client.environment import read_environment
 from tests.events.factory import event, recently, run_id, written
 from tools.processes import running
 
@@ -35,7 +35,7 @@ WAIT_SECONDS = 300
 
 @contextmanager
 def floe_api(folder: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", list[str]]]:
-    """Run it in a folder; gives the process and what it said before it was ready."""
+    """Run floe api in a folder; yield the process and its output until it was ready."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
     command: list[str | Path] = [FLOE, "api", "--port", "0", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -68,7 +68,7 @@ def test_a_fresh_folder_gets_a_catalog_an_admin_and_a_link(tmp_path: Path) -> No
         url = url_in(said)
         token = (tmp_path / ".floe" / "token").read_text().strip()
         link = said[1].removeprefix(
-            f"Log in with this link, once within an hour: {url}/login#link="
+            f"Log in with this link (works once, within an hour): {url}/login#link="
         )
         assert token not in said[1]
         assert get(f"{url}/api/v1/session", link=link)["name"] == "admin"
@@ -82,7 +82,7 @@ def test_a_fresh_folder_gets_a_catalog_an_admin_and_a_link(tmp_path: Path) -> No
     assert stat.S_IMODE(mode) == 0o600
 
 
-def test_no_link_goes_to_a_log_and_what_came_in_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_a_log_gets_no_link_and_received_events_survive_a_restart(tmp_path: Path) -> None:
     with floe_api(tmp_path) as (process, said):
         token = (tmp_path / ".floe" / "token").read_text().strip()
         report = {"process_name": "AUTOSYS/BOX/JOB", "status": "SUCCESS"}
@@ -90,7 +90,7 @@ def test_no_link_goes_to_a_log_and_what_came_in_is_there_after_a_restart(tmp_pat
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_SECONDS) == 0
         assert process.stdout is not None
-        assert "everything that came in is written" in process.stdout.read()
+        assert "All received events are stored" in process.stdout.read()
     with floe_api(tmp_path) as (_, said):
         assert not any("#link=" in line for line in said)
         assert "Log in with your token, or get a link with: floe session link" in said
@@ -98,7 +98,7 @@ def test_no_link_goes_to_a_log_and_what_came_in_is_there_after_a_restart(tmp_pat
         assert len(get(f"{url_in(said)}/api/v1/runs", token)["items"]) == 1
 
 
-def test_what_is_older_than_the_platform_keeps_events_is_no_news(tmp_path: Path) -> None:
+def test_events_older_than_the_retention_trigger_nothing(tmp_path: Path) -> None:
     (tmp_path / "floe.yaml").write_text("name: night\n")
     kept = "catalog:\n  default:\n    retention: {events: 1h}\n"
     (tmp_path / "platform.yaml").write_text(kept)
@@ -110,7 +110,7 @@ def test_what_is_older_than_the_platform_keeps_events_is_no_news(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("host", "own"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
-def test_jobs_of_this_machine_find_an_api_that_listens_everywhere(
+def test_local_jobs_find_an_api_that_listens_on_all_addresses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, own: str
 ) -> None:
     for name in ("FLOE_API_URL", "FLOE_API_TOKEN", "FLOE_PROJECT"):
@@ -120,15 +120,15 @@ def test_jobs_of_this_machine_find_an_api_that_listens_everywhere(
     with floe_api(tmp_path, "--host", host) as (_, said):
         port = url_in(said).rpartition(":")[2]
         assert url_in(said) == f"http://{socket.gethostname()}:{port}"
-        around = look_around()
+        around = read_environment()
         assert urlsplit(around.url).hostname == own
         assert around.token == (tmp_path / ".floe" / "token").read_text().strip()
         assert Client().register_dataset("night.t", "v1").delivered
 
 
-def test_one_who_waits_for_changes_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_a_client_waiting_for_changes_does_not_delay_the_stop(tmp_path: Path) -> None:
     with floe_api(tmp_path, "--no-auth") as (process, said):
-        assert any("Nobody has to log in" in line for line in said)
+        assert any("No login required" in line for line in said)
         command = [sys.executable, "-c", WAITER, f"{url_in(said)}/api/v1/changes?wait=60"]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL):
             time.sleep(1)
@@ -141,17 +141,17 @@ def test_one_who_waits_for_changes_does_not_hold_up_the_end(tmp_path: Path) -> N
 WAITER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])"
 
 
-def test_a_taken_port_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported_in_one_line(tmp_path: Path) -> None:
     with floe_api(tmp_path) as (_, said):
         port = url_in(said).rpartition(":")[2]
         done = subprocess.run(
             [FLOE, "api", "--port", port], cwd=tmp_path, capture_output=True, text=True, check=False
         )
     assert done.returncode == 1
-    assert done.stderr.startswith(f"Port {port} of 127.0.0.1 is taken by another program")
+    assert done.stderr.startswith(f"Port {port} on 127.0.0.1 is already in use, perhaps by another")
 
 
-def test_others_are_not_let_in_without_login(tmp_path: Path) -> None:
+def test_no_auth_is_refused_on_a_public_address(tmp_path: Path) -> None:
     done = subprocess.run(
         [FLOE, "api", "--port", "0", "--host", "0.0.0.0", "--no-auth"],
         cwd=tmp_path,
@@ -160,10 +160,10 @@ def test_others_are_not_let_in_without_login(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "0.0.0.0 can be reached by others" in done.stderr
+    assert "0.0.0.0 is reachable from other machines" in done.stderr
 
 
-def test_the_description_is_printed_without_a_catalog(
+def test_the_openapi_document_is_printed_without_a_catalog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -172,7 +172,7 @@ def test_the_description_is_printed_without_a_catalog(
     assert not (tmp_path / ".floe").exists()
 
 
-def test_a_secret_replaces_the_one_before_and_is_never_open_to_others(tmp_path: Path) -> None:
+def test_a_secret_file_is_replaced_and_always_private(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "token"
     for text in ("first", "second"):
         write_secret(path, text)
@@ -181,7 +181,7 @@ def test_a_secret_replaces_the_one_before_and_is_never_open_to_others(tmp_path: 
     assert [one.name for one in path.parent.iterdir()] == ["token"]
 
 
-def test_commands_in_a_folder_without_a_project_find_what_its_api_keeps(tmp_path: Path) -> None:
+def test_commands_in_a_folder_without_a_project_use_the_catalog_of_its_api(tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FLOE_")}
 
     def floe(*words: str) -> "subprocess.CompletedProcess[str]":

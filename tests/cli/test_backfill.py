@@ -1,4 +1,4 @@
-"""`floe backfill`: batches in order, stopped and taken up again, nothing lost and nothing twice."""
+"""`floe backfill`: batches run in order, and a stopped backfill resumes without gaps or repeats."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from floe.cli import app
 from floe.execution.workspace import load_site
-from floe.orchestration.instances import open_instance
+from floe.orchestration.instance import open_instance
 from floe.settings import find_project
 from tests.orchestration.projects import make_project
 from tools.processes import running
@@ -41,7 +41,7 @@ ASSETS = """
     def make(name, key):
         with (HERE / "calls").open("a") as file:
             file.write(f"{name} {key}\\n")
-        # Stop here, however slow the machine is, until the test has done its part.
+        # Wait here until the test continues, however slow the machine is.
         while is_held():
             time.sleep(0.05)
         if (HERE / "broken").exists() and (HERE / "broken").read_text() == f"{name} {key}":
@@ -101,7 +101,7 @@ def modules_as_before() -> Iterator[None]:
 
 
 def backfill(folder: Path, *words: str) -> tuple[int, str]:
-    """Call the command; its exit code and all that it said."""
+    """Call the command; return its exit code and its output."""
     sys.modules.pop("mine", None)
     result = CliRunner().invoke(app, ["backfill", "spring", "-p", str(folder), *words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -122,13 +122,13 @@ def calls(folder: Path) -> list[tuple[str, str]]:
 
 
 def runs(folder: Path) -> list[DagsterRun]:
-    """The runs of a project, the oldest first."""
+    """Return the runs of a project, oldest first."""
     with open_instance(load_site(find_project(folder))) as instance:
         return list(reversed(instance.get_runs()))
 
 
 def made(folder: Path) -> Counter[tuple[str, str]]:
-    """How often each partition of each asset was materialised."""
+    """Count the materializations of each partition of each asset."""
     with open_instance(load_site(find_project(folder))) as instance:
         return Counter(
             (name, str(record.partition_key))
@@ -162,7 +162,7 @@ def test_runs_of_a_backfill_without_services_are_in_the_catalog(tmp_path: Path) 
     assert {run["business_date"] for run in runs} == {"2026-01-01", "2026-01-02"}
 
 
-def test_120_partitions_are_made_in_batches_of_10_in_order(tmp_path: Path) -> None:
+def test_120_partitions_run_in_order_in_batches_of_10(tmp_path: Path) -> None:
     make_night(tmp_path, last="2026-04-30")
     code, said = answer(tmp_path)
     assert code == 0
@@ -188,7 +188,7 @@ def test_runs_carry_the_name_of_the_backfill_and_its_tags(tmp_path: Path) -> Non
         assert (run.job_name, run.is_success) == ("nightly", True)
 
 
-def test_another_range_and_batch_size_can_be_asked_for(tmp_path: Path) -> None:
+def test_options_override_range_and_batch_size(tmp_path: Path) -> None:
     make_night(tmp_path)
     options = ["--from", "2026-02-01", "--to", "2026-02-03", "--batch-size", "2"]
     code, said = answer(tmp_path, *options, "--dry-run")
@@ -202,7 +202,7 @@ def test_another_range_and_batch_size_can_be_asked_for(tmp_path: Path) -> None:
     assert ranges(tmp_path) == [("2026-02-01", "2026-02-02"), ("2026-02-03", "2026-02-03")]
 
 
-def test_a_key_that_fails_stops_it_and_resume_makes_what_is_left_and_no_more(
+def test_a_failed_key_stops_the_backfill_and_resume_runs_only_what_is_left(
     tmp_path: Path,
 ) -> None:
     make_night(tmp_path, last="2026-01-25")
@@ -210,7 +210,7 @@ def test_a_key_that_fails_stops_it_and_resume_makes_what_is_left_and_no_more(
     code, said = backfill(tmp_path)
     assert code == 1
     assert "ValueError: the disk is full It failed for the partition 2026-01-14." in said
-    assert "13 of 25 partitions are made; 2026-01-14 is not." in said
+    assert "13 of 25 partitions are done; next is 2026-01-14." in said
     assert "floe backfill spring --resume" in said
     assert ("raw", "2026-01-21") not in calls(tmp_path)
     code, status = answer(tmp_path, "--status")
@@ -220,7 +220,7 @@ def test_a_key_that_fails_stops_it_and_resume_makes_what_is_left_and_no_more(
     (tmp_path / "calls").unlink()
     assert backfill(tmp_path, "--resume")[0] == 0
     assert made(tmp_path) == once(days(25))
-    # What the failed run had made of the batch is not made again, and nothing overtakes.
+    # Partitions that the failed run finished do not run again, and the order is kept.
     batch, rest = days(25)[13:20], days(25)[20:]
     assert calls(tmp_path) == [
         *(("clean", key) for key in batch),
@@ -232,14 +232,14 @@ def test_a_key_that_fails_stops_it_and_resume_makes_what_is_left_and_no_more(
     assert made(tmp_path) == once(days(25))
 
 
-def test_made_anew_it_makes_everything_again(tmp_path: Path) -> None:
+def test_without_resume_all_partitions_run_again(tmp_path: Path) -> None:
     make_night(tmp_path, last="2026-01-02")
     assert backfill(tmp_path)[0] == 0
     assert backfill(tmp_path)[0] == 0
     assert set(made(tmp_path).values()) == {2}
 
 
-def test_of_two_dimensions_all_keys_of_a_date_come_before_the_next(tmp_path: Path) -> None:
+def test_with_two_dimensions_all_keys_of_a_date_run_before_the_next_date(tmp_path: Path) -> None:
     make_night(tmp_path, "both", last="2026-01-03")
     assert backfill(tmp_path, "--batch-size", "5")[0] == 0
     keys = [f"{day}|{region}" for day in days(3) for region in ("us", "eu")]
@@ -248,7 +248,7 @@ def test_of_two_dimensions_all_keys_of_a_date_come_before_the_next(tmp_path: Pat
     assert made(tmp_path) == once(keys)
 
 
-def test_keys_that_were_added_at_run_time_are_made_in_their_order(tmp_path: Path) -> None:
+def test_dynamic_keys_run_in_the_order_they_were_added(tmp_path: Path) -> None:
     make_night(tmp_path, "clients", last="zeta")
     code, said = backfill(tmp_path)
     assert (code, said) == (
@@ -265,36 +265,34 @@ def test_keys_that_were_added_at_run_time_are_made_in_their_order(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--status", "--cancel"], "--status and --cancel do not go together"),
-        (["--resume", "--from", "2026-01-01"], "--from does not go with --resume"),
-        (["--status", "--batch-size", "3"], "--batch-size does not go with --status"),
+        (["--status", "--cancel"], "Use only one of --status and --cancel."),
+        (["--resume", "--from", "2026-01-01"], "--from cannot be used with --resume"),
+        (["--status", "--batch-size", "3"], "--batch-size cannot be used with --status"),
         (["--from", "2026-01-01x"], "There is no partition '2026-01-01x'. Write it as %Y-%m-%d"),
         (["--from", "2026-01-05", "--to", "2026-01-04"], "is before the start 2026-01-05"),
     ],
 )
-def test_a_call_that_makes_no_sense_ends_with_2(
-    tmp_path: Path, words: list[str], said: str
-) -> None:
+def test_an_invalid_call_exits_with_2(tmp_path: Path, words: list[str], said: str) -> None:
     make_night(tmp_path)
     code, found = backfill(tmp_path, *words)
     assert code == 2
     assert said in found
 
 
-def test_what_was_never_begun_has_nothing_to_resume(tmp_path: Path) -> None:
+def test_a_backfill_that_never_ran_has_nothing_to_resume(tmp_path: Path) -> None:
     make_night(tmp_path)
     for option in ("--resume", "--status"):
         code, said = backfill(tmp_path, option)
         assert (code, said) == (
             1,
-            "The backfill 'spring' was never begun. Run: floe backfill spring.",
+            "The backfill 'spring' was never started. Run: floe backfill spring.",
         )
     code, said = backfill(tmp_path, "--cancel")
-    assert (code, said.strip()) == (0, "Nothing was under way.")
+    assert (code, said.strip()) == (0, "No run to cancel.")
 
 
 def started(folder: Path, *words: str) -> AbstractContextManager["subprocess.Popen[str]"]:
-    """Run `floe backfill` beside the test; it is ended with the block."""
+    """Run `floe backfill` in the background; stop it at the end of the block."""
     command = "from floe.cli import main; main()"
     return running(
         [sys.executable, "-c", command, "backfill", "spring", "-p", str(folder), *words],
@@ -318,7 +316,9 @@ def wait_for(folder: Path, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_cancels_the_run_and_exits_with_130(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     make_night(tmp_path)
     (tmp_path / "held").write_text("14")
     with started(tmp_path) as process:
@@ -326,7 +326,7 @@ def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: sign
         process.send_signal(number)
         said = process.communicate(timeout=120)[0]
     assert process.returncode == 130, said
-    assert "Go on with: floe backfill spring --resume" in said
+    assert "Continue with: floe backfill spring --resume" in said
     assert [run.status.value for run in runs(tmp_path)] == ["CANCELED"]
     (tmp_path / "held").unlink()
     assert backfill(tmp_path, "--resume")[0] == 0
@@ -334,7 +334,7 @@ def test_a_signal_cancels_the_run_and_ends_with_130(tmp_path: Path, number: sign
 
 
 @pytest.mark.slow
-def test_who_is_killed_in_the_middle_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+def test_a_killed_backfill_resumes_without_gaps_or_repeats(tmp_path: Path) -> None:
     make_night(tmp_path)
     (tmp_path / "held").write_text("15")
     with started(tmp_path) as process:
@@ -350,14 +350,16 @@ def test_who_is_killed_in_the_middle_loses_nothing_and_doubles_nothing(tmp_path:
 
 
 @pytest.mark.slow
-def test_another_command_can_look_at_it_and_cancel_it_but_not_make_it_too(tmp_path: Path) -> None:
+def test_another_command_can_inspect_and_cancel_but_not_run_the_same_backfill(
+    tmp_path: Path,
+) -> None:
     make_night(tmp_path)
     (tmp_path / "held").write_text("12")
     with started(tmp_path) as process:
         wait_for(tmp_path, 12)
         code, said = backfill(tmp_path)
         assert code == 1
-        assert f"The backfill 'spring' is being made by the process {process.pid}." in said
+        assert f"The process {process.pid} is already running the backfill 'spring'." in said
         code, status = answer(tmp_path, "--status")
         assert (code, status["state"]) == (0, "RUNNING")
         code, canceled = answer(tmp_path, "--cancel")
@@ -368,7 +370,7 @@ def test_another_command_can_look_at_it_and_cancel_it_but_not_make_it_too(tmp_pa
     assert (canceled["canceled"], run.status.value) == ([run.run_id], "CANCELED")
 
 
-def test_an_instance_is_that_of_the_project(tmp_path: Path) -> None:
+def test_a_backfill_uses_the_projects_dagster_instance(tmp_path: Path) -> None:
     make_night(tmp_path, last="2026-01-01")
     assert backfill(tmp_path)[0] == 0
     with DagsterInstance.from_config(str(tmp_path / ".floe" / "dagster")) as instance:

@@ -15,7 +15,7 @@ HEAD = known_revisions()[-1]
 
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An embedded catalog that commands find by the environment."""
+    """An embedded catalog, set by FLOE_CATALOG_URL."""
     url = f"sqlite:///{tmp_path / 'catalog.db'}"
     monkeypatch.setenv("FLOE_CATALOG_URL", url)
     return url
@@ -25,16 +25,16 @@ def floe_catalog(*arguments: str) -> str:
     return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
 
 
-def test_upgrade_says_what_it_did(url: str) -> None:
-    assert floe_catalog("upgrade") == f"The catalog went from revision none to {HEAD}.\n"
-    assert floe_catalog("upgrade") == f"The catalog is at revision {HEAD} already.\n"
+def test_upgrade_prints_both_revisions(url: str) -> None:
+    assert floe_catalog("upgrade") == f"Upgraded the catalog from revision none to {HEAD}.\n"
+    assert floe_catalog("upgrade") == f"The catalog is already at revision {HEAD}.\n"
 
 
 def test_check_fails_until_the_catalog_is_upgraded(url: str) -> None:
     with pytest.raises(CatalogOutdatedError, match="floe catalog upgrade"):
         floe_catalog("check")
     floe_catalog("upgrade")
-    assert floe_catalog("check") == f"The catalog is at revision {HEAD}, as it should be.\n"
+    assert floe_catalog("check") == f"The catalog is up to date: revision {HEAD}.\n"
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "db2"])
@@ -44,18 +44,18 @@ def test_ddl_prints_sql_that_is_not_wrapped(dialect: str) -> None:
     assert f"SET version_num='{HEAD}'" in written
 
 
-def test_ddl_refuses_a_dialect_it_does_not_know() -> None:
+def test_ddl_refuses_an_unknown_dialect() -> None:
     with pytest.raises(UnknownDialectError):
         floe_catalog("ddl", "--dialect", "oracle")
 
 
-def test_stats_counts_each_noun(url: str) -> None:
+def test_stats_counts_each_kind_of_row(url: str) -> None:
     counts = json.loads(floe_catalog("stats", "--json"))
     assert counts["datasets"] == counts["versions"] == counts["changes"] == 0
     assert "datasets" in floe_catalog("stats")
 
 
-def test_stats_follows_what_is_written(url: str) -> None:
+def test_stats_counts_new_rows(url: str) -> None:
     floe_catalog("upgrade")
     catalog = open_catalog(url)
     with catalog.engine.connect() as connection:

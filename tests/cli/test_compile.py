@@ -1,4 +1,4 @@
-"""floe compile: write the compiled file, and say whether it is stale."""
+"""`floe compile`: write the compiled file, and report whether it is stale."""
 
 from pathlib import Path
 
@@ -16,33 +16,31 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_compile_writes_the_file_and_says_so(
+def test_compile_prints_the_file_it_wrote(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compile_command(project)
     assert (project / ".floe/compiled_artifacts.json").is_file()
     assert capsys.readouterr().out.startswith(
-        ".floe/compiled_artifacts.json written from 1 source, hash "
+        "Wrote .floe/compiled_artifacts.json from 1 source, hash "
     )
 
 
-def test_compile_refuses_a_wrong_project(project: Path) -> None:
+def test_compile_refuses_an_invalid_project(project: Path) -> None:
     (project / "floe.yaml").write_text("name: credit-risk\nfnord: 1\n", encoding="utf-8")
     with pytest.raises(SpecError, match=r"floe\.yaml:2: fnord: unknown key"):
         compile_command(project)
     assert not (project / ".floe").exists()
 
 
-def test_check_says_that_the_file_is_missing(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_reports_a_missing_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as ended:
         compile_command(project, check=True)
     assert ended.value.exit_code == 1
     assert "does not exist. Run: floe compile." in capsys.readouterr().err
 
 
-def test_check_says_what_changed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_what_changed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compile_command(project)
     compile_command(project, check=True)
     assert capsys.readouterr().out.splitlines()[1] == (

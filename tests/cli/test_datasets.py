@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.migrate import upgrade_catalog
-from floe.catalog.search import reindex_datasets
+from floe.catalog.search_index import index_datasets
 from floe.cli.datasets import datasets
 from tests.catalog.graph import dataset
 
@@ -20,7 +20,7 @@ app.command()(datasets)
 
 @pytest.fixture(autouse=True)
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
-    """An empty catalog that commands find by the environment."""
+    """An empty catalog, set by FLOE_CATALOG_URL."""
     url = f"sqlite:///{tmp_path / 'catalog.db'}"
     monkeypatch.setenv("FLOE_CATALOG_URL", url)
     monkeypatch.setenv("COLUMNS", "100")
@@ -32,18 +32,22 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog
 
 def fill(catalog: Catalog) -> None:
     with catalog.writing() as session:
-        dataset(session, "bronze.raw_customers", owner_team="Customer Data", default_format="CSV")
-        dataset(session, "credit.exposure", category="credit", owner_team="Credit Risk")
-        dataset(session, "market.fx_rates", category="market")
-        dataset(session, "market.fx_rates", namespace="old", full_name="old/market.fx_rates")
-        reindex_datasets(session)
+        dataset_ids = [
+            dataset(
+                session, "bronze.raw_customers", owner_team="Customer Data", default_format="CSV"
+            ),
+            dataset(session, "credit.exposure", category="credit", owner_team="Credit Risk"),
+            dataset(session, "market.fx_rates", category="market"),
+            dataset(session, "market.fx_rates", namespace="old", full_name="old/market.fx_rates"),
+        ]
+        index_datasets(session, dataset_ids)
 
 
 def floe_datasets(*arguments: str) -> str:
     return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
 
 
-def test_an_empty_catalog_says_how_to_fill_it() -> None:
+def test_an_empty_catalog_prints_how_to_fill_it() -> None:
     assert floe_datasets() == (
         "No dataset is registered yet. Register a project with: floe register\n"
     )
@@ -57,7 +61,7 @@ def test_a_search_prints_a_table_of_hits(catalog: Catalog) -> None:
     assert "credit.exposure" not in printed
 
 
-def test_the_full_name_is_shown_where_the_short_one_is_not_enough(catalog: Catalog) -> None:
+def test_the_full_name_is_shown_if_the_short_one_is_ambiguous(catalog: Catalog) -> None:
     fill(catalog)
     printed = floe_datasets()
     assert "lake/market.fx_rates" in printed
@@ -82,7 +86,7 @@ def test_json_has_hits_facets_and_total(catalog: Catalog) -> None:
     assert answer["facets"]["category"] == [{"value": "market", "count": 1}]
 
 
-def test_a_search_without_a_hit_suggests_what_may_have_been_meant(catalog: Catalog) -> None:
+def test_a_search_without_a_hit_suggests_similar_names(catalog: Catalog) -> None:
     fill(catalog)
     assert floe_datasets("raw_custmers") == (
         "No dataset matches 'raw_custmers'. Did you mean: bronze.raw_customers?\n"

@@ -1,4 +1,4 @@
-"""Dates and durations at their bounds: every option takes them or says what it takes."""
+"""Dates at their bounds: every option accepts them or says what it accepts."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from floe.cli import app
-from floe.cli.options import parse_business_date
+from floe.cli.context import parse_business_date
 from tests.cli.test_run import FLOE_YAML
 
 OUT_OF_RANGE = ("0001-01-01", "1899-12-31", "2200-01-01", "9999-12-31")
@@ -16,7 +16,7 @@ BOUNDS = ("1900-01-01", "2199-12-31")
 
 
 def dated_options() -> list[tuple[str, list[str]]]:
-    """Every command that takes `--date`, with what else it needs."""
+    """List every command with `--date`, with its other required arguments."""
     needs = {
         "run": ["totals", "--dry-run"],
         "why": ["totals"],
@@ -49,7 +49,7 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FLOE_CATALOG_URL", raising=False)
 
 
-def test_the_commands_with_dates_are_known() -> None:
+def test_every_command_with_a_date_is_listed_here() -> None:
     assert {"run", "runs", "why", "register-dataset"} <= {name for name, _ in DATED}
 
 
@@ -82,6 +82,6 @@ def test_a_partition_that_is_a_date_has_the_same_range(day: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["20260901", "2026-W36-2", "tomorrow", "2026-02-30", ""])
-def test_what_is_not_a_date_is_refused(text: str) -> None:
+def test_an_invalid_date_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not a date"):
         parse_business_date(text)

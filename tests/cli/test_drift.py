@@ -46,26 +46,26 @@ def test_a_claim_is_listed_accepted_and_undone() -> None:
     (claim,) = listed["claims"]
     assert (claim["dataset"], claim["subject"]) == ("lake/credit.exposure", "lake/credit.report")
     assert "floe drift accept CLAIM" in floe("drift")
-    assert floe("drift", "accept", "1") == "Both are lake/credit.exposure now.\n"
+    assert floe("drift", "accept", "1") == "Both names now mean lake/credit.exposure.\n"
     assert floe("drift") == "No drift.\n"
     done = json.loads(floe("catalog", "split", "lake/credit.report", "--json"))
     assert done == {"dataset": "lake/credit.report", "split_from": "lake/credit.exposure"}
 
 
 def test_a_dismissed_claim_is_listed_only_with_all() -> None:
-    assert floe("drift", "dismiss", "1", "--comment", "a copy") == "Claim 1 is dismissed.\n"
+    assert floe("drift", "dismiss", "1", "--comment", "a copy") == "Dismissed claim 1.\n"
     assert json.loads(floe("drift", "--json"))["claims"] == []
     (claim,) = json.loads(floe("drift", "--all", "--json"))["claims"]
     assert (claim["status"], claim["comment"]) == ("DISMISSED", "a copy")
 
 
-def test_what_was_never_joined_cannot_be_split() -> None:
+def test_a_dataset_that_was_never_joined_cannot_be_split() -> None:
     result = CliRunner().invoke(app, ["catalog", "split", "lake/credit.report"])
     assert result.exit_code == 1
-    assert "was joined to another" in str(result.exception)
+    assert "No join of a dataset named" in str(result.exception)
 
 
-def test_a_claim_that_was_decided_says_so() -> None:
+def test_a_decided_claim_cannot_be_decided_again() -> None:
     floe("drift", "dismiss", "1")
     result = CliRunner().invoke(app, ["drift", "dismiss", "1"])
     assert str(result.exception) == "Drift claim 1 is already DISMISSED."

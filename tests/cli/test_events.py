@@ -14,7 +14,7 @@ from floe.catalog.migrate import upgrade_catalog
 from floe.catalog.recording import record_group
 from floe.cli.events import BadTimeError, UnwritableFileError, app
 from floe.client import Client
-from floe.events import bulk
+from floe.events import event_files
 from floe.spec.dates import DateRules
 from tests.client.fake_api import FakeApi
 from tests.events.factory import at, event, recently, written
@@ -30,7 +30,7 @@ EVENTS = [
 
 @pytest.fixture(autouse=True)
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
-    """An empty catalog that commands find by the environment."""
+    """An empty catalog, set by FLOE_CATALOG_URL."""
     url = f"sqlite:///{tmp_path / 'catalog.db'}"
     monkeypatch.setenv("FLOE_CATALOG_URL", url)
     monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "spool"))
@@ -68,25 +68,23 @@ def count(catalog: Catalog, what: str) -> int:
     return len(state_of(catalog)[what])
 
 
-def test_an_import_says_how_many_lines_and_the_second_that_it_was_done(
-    catalog: Catalog, file: str
-) -> None:
+def test_a_second_import_of_a_file_reports_that_it_is_done(catalog: Catalog, file: str) -> None:
     first, second = floe_events("import", file), floe_events("import", file)
     assert (first.exit_code, first.stdout) == (0, "events.ndjson: 3 lines imported.\n")
     assert (second.exit_code, second.stdout) == (
         0,
-        "events.ndjson was imported already: 3 lines.\n",
+        "events.ndjson is already imported: 3 lines.\n",
     )
     assert count(catalog, "events") == 3
     assert count(catalog, "changes") == 0
 
 
-def test_a_live_import_is_news(catalog: Catalog, news: str) -> None:
+def test_a_live_import_fires_triggers(catalog: Catalog, news: str) -> None:
     floe_events("import", news, "--live")
     assert count(catalog, "changes") == 2
 
 
-def test_what_is_older_than_the_platform_keeps_events_is_no_news(
+def test_events_older_than_the_retention_trigger_nothing(
     catalog: Catalog, news: str, tmp_path: Path
 ) -> None:
     (tmp_path / "floe.yaml").write_text("name: night\n")
@@ -96,7 +94,7 @@ def test_what_is_older_than_the_platform_keeps_events_is_no_news(
     assert count(catalog, "changes") == 0
 
 
-def test_rejected_lines_are_said_and_kept_and_exit_1(tmp_path: Path) -> None:
+def test_rejected_lines_are_printed_and_saved_and_exit_1(tmp_path: Path) -> None:
     path = tmp_path / "bad.ndjson.gz"
     path.write_bytes(gzip.compress(EVENTS[0] + b"\nnonsense\n" + EVENTS[1]))
     result = floe_events("import", str(path), "--rejects", "rejects.txt", "--json")
@@ -122,21 +120,23 @@ def test_many_rejected_lines_do_not_flood_the_screen(tmp_path: Path) -> None:
     assert len((tmp_path / "rejects.txt").read_text().splitlines()) == 30
 
 
-def test_an_import_that_is_interrupted_says_how_to_go_on(
+def test_an_interrupted_import_prints_how_to_continue(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(bulk, "record_group", interrupt)
+        patch.setattr(event_files, "record_group", interrupt)
         result = floe_events("import", file)
     assert result.exit_code == 130
-    assert "The same command goes on where this one stopped." in result.stderr
+    assert "Interrupted. Run the same command again to continue." in result.stderr
     assert floe_events("import", file).exit_code == 0
 
 
-def test_an_import_that_goes_on_says_from_where(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_continued_import_prints_where_it_continued(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record, calls = record_group, iter(range(9))
 
     def interrupt_later(*given: object) -> object:
@@ -144,24 +144,24 @@ def test_an_import_that_goes_on_says_from_where(file: str, monkeypatch: pytest.M
             raise KeyboardInterrupt
         return record(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bulk, "EVENTS_IN_GROUP", 1)
-    monkeypatch.setattr(bulk, "record_group", interrupt_later)
+    monkeypatch.setattr(event_files, "EVENTS_IN_GROUP", 1)
+    monkeypatch.setattr(event_files, "record_group", interrupt_later)
     assert floe_events("import", file).exit_code == 130
     assert floe_events("import", file).stdout == (
-        "events.ndjson: 2 lines imported, going on after line 1.\n"
+        "events.ndjson: 2 lines imported, continued after line 1.\n"
     )
 
 
-def test_a_damaged_file_is_exit_2(tmp_path: Path) -> None:
+def test_a_damaged_file_exits_with_2(tmp_path: Path) -> None:
     path = tmp_path / "cut.ndjson.gz"
     path.write_bytes(gzip.compress(b"\n".join(EVENTS * 20))[:100])
     result = floe_events("import", str(path))
     assert result.exit_code == 2
-    assert "it is damaged" in result.stderr
+    assert ": damaged after line 0" in result.stderr
     assert floe_events("import", "missing").exit_code == 2
 
 
-def test_an_export_gives_events_back(file: str, tmp_path: Path) -> None:
+def test_an_export_writes_the_imported_events(file: str, tmp_path: Path) -> None:
     floe_events("import", file)
     result = floe_events("export")
     assert result.stdout_bytes == Path(file).read_bytes()
@@ -181,7 +181,7 @@ def test_an_export_gives_events_back(file: str, tmp_path: Path) -> None:
         ("folder", "Is a directory"),
     ],
 )
-def test_an_export_that_cannot_be_written_says_so(
+def test_an_unwritable_export_file_is_an_error(
     file: str, tmp_path: Path, place: str, reason: str
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -196,7 +196,7 @@ def test_an_export_that_cannot_be_written_says_so(
     ("place", "reason"),
     [("nowhere/rejects.txt", "No such file or directory"), ("folder", "Is a directory")],
 )
-def test_rejects_that_cannot_be_written_stop_an_import_before_it_starts(
+def test_an_unwritable_rejects_file_stops_an_import_before_it_starts(
     catalog: Catalog, file: str, tmp_path: Path, place: str, reason: str
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -206,7 +206,7 @@ def test_rejects_that_cannot_be_written_stop_an_import_before_it_starts(
     assert count(catalog, "events") == 0
 
 
-def test_an_export_can_be_narrowed(file: str) -> None:
+def test_an_export_can_be_filtered(file: str) -> None:
     floe_events("import", file)
     assert floe_events("export", "--since", "2026-09-02").stdout_bytes == EVENTS[2] + b"\n"
     assert (
@@ -217,7 +217,7 @@ def test_an_export_can_be_narrowed(file: str) -> None:
     assert isinstance(floe_events("export", "--process", "NOPE").exception, ProcessNotFoundError)
 
 
-def test_what_waits_on_this_host_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queued_reports_are_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeApi() as api:
         monkeypatch.setenv("FLOE_API_URL", api.url)
         api.gate = lambda: (503, {"detail": "the catalog is away"})
@@ -233,7 +233,7 @@ def test_what_waits_on_this_host_is_delivered(monkeypatch: pytest.MonkeyPatch) -
     assert json.loads(up.stdout)["delivered"] == 2
 
 
-def test_what_waits_for_another_api_is_named_with_the_command_that_delivers_it(
+def test_reports_queued_for_another_api_are_listed_with_the_command_to_deliver_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Client("http://127.0.0.1:1", warn=print).register_dataset("night.t")
@@ -241,15 +241,17 @@ def test_what_waits_for_another_api_is_named_with_the_command_that_delivers_it(
         monkeypatch.setenv("FLOE_API_URL", api.url)
         as_text, as_json = floe_events("deliver"), floe_events("deliver", "--json")
     assert as_text.exit_code == 0
-    assert "1 report waits for http://127.0.0.1:1. Deliver with: FLOE_API_URL=" in as_text.stderr
+    assert (
+        "1 report is queued for http://127.0.0.1:1. Deliver with: FLOE_API_URL=" in as_text.stderr
+    )
     assert json.loads(as_json.stdout)["for_others"] == [
         {"recipient": "http://127.0.0.1:1", "waiting": 1}
     ]
     assert api.taken == []
 
 
-def test_fold_shows_first_what_it_will_do(tmp_path: Path, catalog: Catalog) -> None:
-    """A project that switched the rules off has dated names; without a project they are folded."""
+def test_a_dry_run_of_fold_changes_nothing(tmp_path: Path, catalog: Catalog) -> None:
+    """Names recorded without date rules are folded by the default rules."""
     bodies = [
         event("COMPLETE", at(n), f"run {n}", outputs=[written(f"/in/fx_2026090{n}.csv")])
         for n in (1, 2, 3)
@@ -266,7 +268,7 @@ def test_fold_shows_first_what_it_will_do(tmp_path: Path, catalog: Catalog) -> N
     assert "Nothing to fold." in floe_events("fold").output
 
 
-def test_the_projects_rules_hold_for_an_import(tmp_path: Path, catalog: Catalog) -> None:
+def test_an_import_uses_the_projects_date_rules(tmp_path: Path, catalog: Catalog) -> None:
     (tmp_path / "floe.yaml").write_text("name: credit\n")
     (tmp_path / "platform.yaml").write_text("events:\n  date_patterns: []\n")
     file = tmp_path / "dated.ndjson"

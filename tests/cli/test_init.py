@@ -46,7 +46,7 @@ def test_every_template_is_a_valid_project_named_after_its_folder(
     assert ".floe/" in (folder / ".gitignore").read_text()
 
 
-def test_sql_is_the_default_template_and_the_current_folder_the_default_place(
+def test_init_defaults_to_the_sql_template_and_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -56,7 +56,7 @@ def test_sql_is_the_default_template_and_the_current_folder_the_default_place(
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_file_that_exists_stops_everything(tmp_path: Path, template: str) -> None:
+def test_an_existing_file_stops_init(tmp_path: Path, template: str) -> None:
     (tmp_path / "floe.yaml").write_text("name: mine\n")
     result = init(str(tmp_path), "--template", template)
     assert isinstance(result.exception, FilesExistError)
@@ -65,7 +65,7 @@ def test_a_file_that_exists_stops_everything(tmp_path: Path, template: str) -> N
     assert (tmp_path / "floe.yaml").read_text() == "name: mine\n"
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("")
     assert isinstance(init(str(tmp_path / "notes")).exception, NotAFolderError)
 
@@ -74,7 +74,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     ("folder", "name"),
     [("risk", "risk"), ("Credit Risk (EU)", "credit-risk-eu"), ("2026", "2026"), ("…", "project")],
 )
-def test_the_name_of_the_project_follows_from_the_folder(folder: str, name: str) -> None:
+def test_the_project_is_named_after_its_folder(folder: str, name: str) -> None:
     assert project_name(Path("/work") / folder) == name
 
 

@@ -10,14 +10,24 @@ import typer
 from typer.testing import CliRunner
 
 from floe.catalog import find_dataset, find_process
-from floe.catalog.column_edges import AGGREGATE, ColumnRef, NewColumnEdge, observe_column_edges
-from floe.catalog.column_lineage import ColumnNotFoundError
+from floe.catalog.column_lineage import (
+    AGGREGATE,
+    ColumnNotFoundError,
+    ColumnRef,
+)
 from floe.catalog.database import Catalog, open_catalog
-from floe.catalog.edges import consumes, declare_edges, observe_edges, produces
+from floe.catalog.edges import consumes, declare_edges, produces
 from floe.catalog.errors import DatasetNotFoundError
 from floe.catalog.migrate import upgrade_catalog
 from floe.cli.lineage import lineage
-from tests.catalog.graph import NOON, dataset, process
+from tests.catalog.graph import (
+    NOON,
+    NewColumnEdge,
+    dataset,
+    observe_column_edges,
+    observe_edges,
+    process,
+)
 
 FX_AND_EXPOSURE = ("market.fx_rates", "credit.exposure")
 app = typer.Typer()
@@ -26,7 +36,7 @@ app.command()(lineage)
 
 @pytest.fixture(autouse=True)
 def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
-    """A night in which rates and trades become exposure, and exposure two reports."""
+    """Rates and trades flow into exposure, and exposure into two reports."""
     url = f"sqlite:///{tmp_path / 'catalog.db'}"
     monkeypatch.setenv("FLOE_CATALOG_URL", url)
     monkeypatch.setenv("COLUMNS", "100")
@@ -66,7 +76,7 @@ def test_the_tree_shows_both_sides_and_each_node_once() -> None:
     )
 
 
-def test_a_node_that_is_reached_twice_is_drawn_once() -> None:
+def test_a_node_reached_twice_is_drawn_once() -> None:
     assert floe_lineage("market.fx_rates", "--downstream") == (
         "Leads to\n"
         "market.fx_rates  CSV · Market Data\n"
@@ -78,14 +88,14 @@ def test_a_node_that_is_reached_twice_is_drawn_once() -> None:
     )
 
 
-def test_where_the_walk_stopped_is_marked_in_tree_and_json() -> None:
-    # From the feed the report is two datasets away, and one by the other process.
+def test_nodes_beyond_the_depth_are_marked_in_tree_and_json() -> None:
+    # The report is two datasets from the feed, and one by the other process.
     shown = floe_lineage("floe/risk/exposure_daily", "--downstream", "--depth", "1")
     assert shown == (
         "Leads to\n"
         "floe/risk/exposure_daily\n"
         "└── credit.exposure  … more\n"
-        "The walk stopped at 1 place(s) marked '… more': use a larger --depth.\n"
+        "1 node(s) marked '… more' have more neighbours: use a larger --depth.\n"
     )
     words = ("floe/risk/exposure_daily", "--downstream", "--json", "--depth")
     for depth, stopped in (("1", ["credit.exposure"]), ("2", [])):
@@ -109,13 +119,13 @@ def test_a_process_is_found_by_its_key_and_its_name() -> None:
     )
 
 
-def test_what_has_no_lineage_says_so() -> None:
-    assert "nothing that is known" in floe_lineage("market.fx_rates", "--upstream")
+def test_a_dataset_without_lineage_prints_nothing_known() -> None:
+    assert "nothing known" in floe_lineage("market.fx_rates", "--upstream")
 
 
-def test_the_past_is_shown_as_it_was() -> None:
+def test_as_of_shows_past_lineage() -> None:
     before = floe_lineage("credit.exposure", "--upstream", "--as-of", "2026-08-01")
-    assert "nothing that is known" in before
+    assert "nothing known" in before
 
 
 def test_json_has_nodes_edges_depths_and_paths() -> None:
@@ -137,7 +147,7 @@ def test_json_has_nodes_edges_depths_and_paths() -> None:
     assert down["truncated"] is False
 
 
-def test_dot_quotes_names_and_dashes_what_was_never_observed() -> None:
+def test_dot_quotes_names_and_dashes_edges_never_observed() -> None:
     written = floe_lineage("market.fx_rates", "--dot")
     assert written.startswith("digraph lineage {")
     assert 'label="credit.\\"report\\"  DEPRECATED", shape=cylinder' in written
@@ -163,7 +173,7 @@ def test_columns_are_followed_with_their_use_and_process() -> None:
     assert "plaintext" in floe_lineage("market.fx_rates", "--columns", "--dot")
 
 
-def test_a_dataset_of_which_only_rows_count_is_named(night: Catalog) -> None:
+def test_a_dataset_without_column_lineage_is_listed_as_also_read(night: Catalog) -> None:
     with night.writing() as session:
         fx, exposure = (find_dataset(session, name).dataset_id for name in FX_AND_EXPOSURE)
         holidays = dataset(session, "ref.holidays")
@@ -174,7 +184,7 @@ def test_a_dataset_of_which_only_rows_count_is_named(night: Catalog) -> None:
             NewColumnEdge(ColumnRef(holidays, "*"), ColumnRef(exposure, "*"), daily, "ROWS"),
         ]
         observe_column_edges(session, edges, NOON + timedelta(hours=1))
-    note = "also read, no column of it reaches the output: ref.holidays\n"
+    note = "Also read, but no column reaches the output: ref.holidays\n"
     assert note in floe_lineage("credit.exposure", "--columns")
     assert note in floe_lineage("credit.exposure", "--column", "amount", "--upstream")
     assert "also read" not in floe_lineage("credit.exposure", "--columns", "--downstream")
@@ -182,7 +192,7 @@ def test_a_dataset_of_which_only_rows_count_is_named(night: Catalog) -> None:
     assert answer["upstream"]["also_read"] == ["ref.holidays"]
 
 
-def test_wrong_names_are_refused_with_a_suggestion() -> None:
+def test_unknown_names_are_refused_with_a_suggestion() -> None:
     with pytest.raises(DatasetNotFoundError, match=r"Did you mean 'credit\.exposure'"):
         floe_lineage("credit.exposur")
     with pytest.raises(ColumnNotFoundError, match="Did you mean 'rate'"):

@@ -1,4 +1,4 @@
-"""From floe.yaml to what the commands show, as a user types them."""
+"""`floe register`, and the commands that show what it registered."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ def test_the_demo_is_registered_and_registering_again_changes_nothing() -> None:
 
 
 @pytest.mark.usefixtures("project")
-def test_what_register_changed_is_there_for_scripts() -> None:
+def test_register_prints_its_changes_as_json() -> None:
     report = json.loads(floe("register", "--json").stdout)
     assert report["project"] == "credit-risk"
     created = [line for line in report["changes"] if line["action"] == "created"]
@@ -49,7 +49,7 @@ def test_what_register_changed_is_there_for_scripts() -> None:
 
 
 @pytest.mark.usefixtures("project")
-def test_a_dataset_shows_its_owner_promise_columns_checks_and_neighbours() -> None:
+def test_a_dataset_shows_owner_sla_columns_checks_writers_and_readers() -> None:
     floe("register")
     shown = json.loads(floe("dataset", "credit.exposure", "--json").stdout)
     assert shown["full_name"] == "lake/credit.exposure"
@@ -85,7 +85,7 @@ def test_processes_are_listed_page_by_page() -> None:
     assert "There are more" in floe("processes", "--limit", "1").stdout
 
 
-def test_looking_around_works_while_floe_yaml_is_broken(project: Path) -> None:
+def test_the_catalog_can_be_read_while_floe_yaml_is_invalid(project: Path) -> None:
     floe("register")
     file = project / "floe.yaml"
     file.write_text(file.read_text() + "\nnonsense: true\n")
@@ -105,7 +105,7 @@ def test_an_error_is_one_sentence_and_exit_code_1(
     )
 
 
-def test_the_catalog_can_be_named_without_a_project(
+def test_a_catalog_url_works_without_a_project(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     floe("register")

@@ -1,4 +1,4 @@
-"""`floe register-dataset` and `floe register-process`, as an old job's script types them."""
+"""`floe register-dataset` and `floe register-process`, as a legacy job calls them."""
 
 import json
 import subprocess
@@ -11,8 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from floe.cli.register_dataset import register_dataset
-from floe.cli.register_process import register_process
+from floe.cli.register import register_dataset, register_process
 from floe.client import BadReportError
 from tests.client.fake_api import FakeApi
 
@@ -23,7 +22,7 @@ app.command()(register_process)
 
 @pytest.fixture(autouse=True)
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host whose API is down."""
+    """A host where the API is down."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("FLOE_API_URL", "http://127.0.0.1:1")
@@ -46,12 +45,12 @@ def said(result: Result) -> dict[str, Any]:
     return answer
 
 
-def test_a_dataset_is_registered_with_all_that_is_known_of_it(api: FakeApi) -> None:
+def test_a_dataset_version_is_reported_with_all_options(api: FakeApi) -> None:
     result = floe(
         "register-dataset", "credit.positions", "--version", "v1", "--date", "2026-09-01",
         "--rows", "10", "--size", "99", "--path", "/data/p.csv", "--job", "AUTOSYS/EOD/LOAD",
     )  # fmt: skip
-    assert (result.exit_code, result.stdout) == (0, "credit.positions: the report was delivered.\n")
+    assert (result.exit_code, result.stdout) == (0, "credit.positions received.\n")
     (event,) = api.taken
     (output,) = event["outputs"]
     assert event["eventType"] == "COMPLETE"
@@ -62,7 +61,7 @@ def test_a_dataset_is_registered_with_all_that_is_known_of_it(api: FakeApi) -> N
     assert event["job"]["name"] == "EOD/LOAD"
 
 
-def test_a_process_is_registered_in_two_calls_of_one_run(api: FakeApi) -> None:
+def test_start_and_success_of_a_process_are_one_run(api: FakeApi) -> None:
     floe("register-process", "AUTOSYS/EOD/LOAD", "STARTED", "--input", "market.fx@v3")
     result = floe(
         "register-process", "AUTOSYS/EOD/LOAD", "FAILED", "--error", "no feed", "--output", "a.b"
@@ -75,21 +74,19 @@ def test_a_process_is_registered_in_two_calls_of_one_run(api: FakeApi) -> None:
     assert end["run"]["facets"]["errorMessage"]["message"] == "no feed"
 
 
-def test_a_report_that_waits_on_disk_is_a_success_that_says_so() -> None:
+def test_a_report_queued_on_disk_exits_with_0() -> None:
     result = floe("register-dataset", "credit.positions")
     assert result.exit_code == 0
-    assert (
-        "kept on disk, to be delivered later: http://127.0.0.1:1 does not answer" in result.stdout
-    )
+    assert "saved on disk, not delivered yet: cannot reach http://127.0.0.1:1" in result.stdout
 
 
-def test_who_requires_delivery_gets_exit_75_while_floe_is_down() -> None:
+def test_require_delivery_exits_with_75_while_floe_is_down() -> None:
     result = floe("register-dataset", "credit.positions", "--require-delivery", "--json")
     assert result.exit_code == 75
     assert said(result)["state"] == "spooled"
 
 
-def test_json_names_the_run(api: FakeApi) -> None:
+def test_json_has_the_run_id(api: FakeApi) -> None:
     result = floe("register-process", "AUTOSYS/EOD/LOAD", "STARTED", "--json")
     assert said(result) == {
         "state": "delivered",
@@ -98,20 +95,20 @@ def test_json_names_the_run(api: FakeApi) -> None:
     }
 
 
-def test_a_refused_report_is_exit_1_on_standard_error(api: FakeApi) -> None:
+def test_a_refused_report_exits_with_1(api: FakeApi) -> None:
     api.judge = lambda _: (422, {"detail": "$.job: is wrong"})
     result = floe("register-dataset", "credit.positions")
     assert result.exit_code == 1
     assert "$.job: is wrong" in result.stderr
 
 
-def test_a_reason_that_is_a_sentence_ends_in_one_dot(api: FakeApi) -> None:
+def test_a_reason_with_a_full_stop_gets_no_second_one(api: FakeApi) -> None:
     api.gate = lambda: (429, {"detail": "Too many wrong tokens. Try again in 54 seconds."})
     result = floe("register-dataset", "credit.positions")
-    assert result.stdout.endswith("Try again in 54 seconds.\n")
+    assert "Try again in 54 seconds. It is sent with this host's next report" in result.stdout
 
 
-def test_a_report_that_is_lost_is_exit_74(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_report_exits_with_74(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FLOE_SPOOL", str(tmp_path / "file" / "spool"))
     result = floe("register-dataset", "credit.positions")
@@ -128,16 +125,16 @@ def test_a_report_that_is_lost_is_exit_74(tmp_path: Path, monkeypatch: pytest.Mo
         (("register-dataset", "a.b", "--date", "soon"), "a date such as 2026-09-01"),
     ],
 )
-def test_a_wrong_report_is_an_error_of_exit_1(arguments: tuple[str, ...], words: str) -> None:
+def test_an_invalid_report_exits_with_1(arguments: tuple[str, ...], words: str) -> None:
     result = floe(*arguments)
     assert isinstance(result.exception, BadReportError)
     assert result.exception.exit_code == 1
     assert words in str(result.exception)
 
 
-def test_they_load_neither_the_database_nor_the_models() -> None:
+def test_the_calls_import_neither_the_database_nor_the_models() -> None:
     code = (
-        "import sys, typer; from floe.cli.register_dataset import register_dataset as call\n"
+        "import sys, typer; from floe.cli.register import register_dataset as call\n"
         "try: call('a.b')\n"
         "except typer.Exit: print(*sys.modules)"
     )

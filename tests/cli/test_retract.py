@@ -1,11 +1,11 @@
-"""`floe retract` names what was built on the version, and who owns that."""
+"""`floe retract` lists the versions built on the retracted one, with their owners."""
 
 import json
 
 import pytest
 
 from floe.catalog.runs import SUCCESS
-from tests.execution.test_readiness import deliver, make, run, shop
+from tests.execution.test_process_status import deliver, make, run, shop
 from tests.execution.workshop import Workshop
 
 __all__ = ["shop"]
@@ -30,7 +30,7 @@ def test_a_retraction_lists_the_versions_built_on_it(chain: Workshop) -> None:
     assert max(map(len, said.splitlines())) <= 80
 
 
-def test_json_lists_them_with_owner_and_run(chain: Workshop) -> None:
+def test_json_lists_derived_versions_with_owner_and_run(chain: Workshop) -> None:
     words = ("retract", "raw.trades", "2026-09-01.1", "--reason", "wrong feed", "--json")
     built = json.loads(chain.floe(*words).stdout)["built_on"]
     assert [(one["name"], one["depth"], one["state"]) for one in built] == [

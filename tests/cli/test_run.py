@@ -1,4 +1,4 @@
-"""`floe run` where Spark is not needed: what is refused, what is planned, and how it is said."""
+"""`floe run` without Spark: refused calls, plans and messages."""
 
 import json
 from datetime import date
@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from floe.cli import app
 from floe.execution.planning import UnknownParameterError
-from floe.execution.sparks import Sparks
+from floe.execution.spark.session import SparkSessions
 from floe.execution.workspace import UndeclaredError
 
 FLOE_YAML = """
@@ -44,7 +44,7 @@ FRIDAY, SUNDAY = "2026-09-04", "2026-09-06"
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project, in which Spark may not be started."""
+    """A project whose commands must not start Spark."""
     (tmp_path / "floe.yaml").write_text(FLOE_YAML)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("Spark was asked for")
 
-    monkeypatch.setattr(Sparks, "session", refuse)
+    monkeypatch.setattr(SparkSessions, "session", refuse)
     return tmp_path
 
 
@@ -65,7 +65,7 @@ def plans(*words: str) -> dict[str, Any]:
     return {one["process"]: one for one in json.loads(run(*words, "--dry-run", "--json").stdout)}
 
 
-def test_a_wrong_parameter_is_refused_before_deliveries_are_looked_at(home: Path) -> None:
+def test_an_invalid_parameter_is_refused_before_deliveries_are_received(home: Path) -> None:
     (home / "landing" / FRIDAY).mkdir(parents=True)
     (home / "landing" / FRIDAY / "a.csv").write_text("id\n1\n")
     result = run("totals", "-d", FRIDAY, "--param", "levle=3")
@@ -73,7 +73,7 @@ def test_a_wrong_parameter_is_refused_before_deliveries_are_looked_at(home: Path
     assert "'level'" in str(result.exception)
 
 
-def test_a_failure_is_told_to_a_program_as_json_and_its_exit_code_stays() -> None:
+def test_a_failure_is_printed_as_json_with_the_same_exit_code() -> None:
     result = run("totals", "-d", FRIDAY, "--param", "levle=3", "--json")
     told = json.loads(result.stdout)
     assert (told["ok"], told["process"], told["error"]) == (
@@ -87,24 +87,24 @@ def test_a_failure_is_told_to_a_program_as_json_and_its_exit_code_stays() -> Non
     assert getattr(wrong.exception, "exit_code", None) == 2
 
 
-def test_a_failure_is_not_told_as_json_unless_it_is_asked_for() -> None:
+def test_a_failure_is_not_printed_as_json_without_the_option() -> None:
     assert run("totals", "-d", FRIDAY, "--param", "levle=3").stdout == ""
 
 
-def test_a_plan_says_of_deliveries_that_they_are_there(home: Path) -> None:
+def test_a_plan_shows_waiting_deliveries(home: Path) -> None:
     assert plans("totals", "-d", FRIDAY)["totals"]["inputs"]["trades"]["delivery"] is None
     (home / "landing" / FRIDAY).mkdir(parents=True)
     (home / "landing" / FRIDAY / "a.csv").write_text("id\n1\n")
     inputs = plans("totals", "-d", FRIDAY)["totals"]["inputs"]
-    assert inputs["trades"]["delivery"] == "is there and will be received"
+    assert inputs["trades"]["delivery"] == "has arrived and will be received"
     assert inputs["rates"]["delivery"] is None
     shown = run("totals", "-d", FRIDAY, "--dry-run").stdout
-    assert "raw.trades is there and will be received" in shown
+    assert "raw.trades has arrived and will be received" in shown
     assert "raw.rates no version yet" in shown
 
 
-def test_a_date_that_is_no_business_day_is_said_and_the_run_goes_on() -> None:
-    said = f"{SUNDAY} (Sunday) is no business day of TARGET, the calendar of 'totals'."
+def test_a_run_for_a_non_business_day_warns_and_continues() -> None:
+    said = f"{SUNDAY} (Sunday) is not a business day in TARGET, the calendar of 'totals'."
     assert plans("totals", "-d", SUNDAY)["totals"]["note"] == said
     assert plans("totals", "-d", FRIDAY)["totals"]["note"] is None
     result = run("totals", "-d", SUNDAY)
@@ -113,11 +113,12 @@ def test_a_date_that_is_no_business_day_is_said_and_the_run_goes_on() -> None:
 
 
 def finished_batch() -> str:
-    """Leave the runs of a batch whose processes have all succeeded."""
+    """Record a batch whose runs have all succeeded."""
     from floe.catalog.processes import find_process
-    from floe.catalog.runs import SUCCESS, finish_run, start_run
+    from floe.catalog.runs import SUCCESS, finish_run
     from floe.execution.workspace import load_site, open_workspace
     from floe.settings import find_project
+    from tests.catalog.graph import start_run
 
     batch = "0190a0f2-7b1c-7cc3-8f36-3c1f1d2c9a51"
     with (
@@ -137,17 +138,17 @@ def finished_batch() -> str:
     return batch
 
 
-def test_resuming_a_finished_batch_says_that_nothing_is_left() -> None:
+def test_resuming_a_finished_batch_does_nothing() -> None:
     batch = finished_batch()
     done = run("--resume", batch)
     assert done.exit_code == 0, done.exception
-    assert done.stdout == f"Batch {batch} has finished: there is nothing left to resume.\n"
+    assert done.stdout == f"Batch {batch} has succeeded: nothing to resume.\n"
     as_json = json.loads(run("--resume", batch[:8], "--json").stdout)
     assert as_json == {"batch": batch, "ok": True, "arrivals": [], "processes": []}
 
 
-def test_a_plan_of_all_shows_what_an_earlier_step_makes() -> None:
-    """The version of today will be superseded: showing it as what is read would be wrong."""
+def test_a_plan_of_all_shows_versions_of_earlier_processes() -> None:
+    """The plan must not show today's version: this plan itself supersedes it."""
     from floe.catalog.versions import READY, reserve_version
     from floe.execution.workspace import load_site, open_workspace
     from floe.settings import find_project
@@ -167,15 +168,15 @@ def test_a_plan_of_all_shows_what_an_earlier_step_makes() -> None:
         "made_by": "totals",
     }
     shown = run("--all", "--dry-run", "--date", FRIDAY).stdout
-    assert "risk.totals 2026-09-04.2 (made by totals in this plan)" in shown
-    # Alone, the process reads what there is.
+    assert "risk.totals 2026-09-04.2 (written by totals in this plan)" in shown
+    # On its own, the process reads the existing version.
     (alone,) = json.loads(run("report", "--dry-run", "--date", FRIDAY, "--json").stdout)
     assert alone["inputs"]["totals"]["versions"] == ["2026-09-04.1"]
     assert alone["inputs"]["totals"]["made_by"] is None
 
 
 @pytest.mark.parametrize("kind", ["dataset", "process"])
-def test_an_unknown_name_is_answered_with_a_command_that_exists(kind: str) -> None:
+def test_an_unknown_name_is_answered_with_an_existing_command(kind: str) -> None:
     _, _, command = str(UndeclaredError(kind, "dbt/shop/orders", [])).rpartition("floe ")
     assert command in {one.name or one.callback.__name__ for one in app.registered_commands
                        if one.callback}  # fmt: skip

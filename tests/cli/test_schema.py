@@ -1,4 +1,4 @@
-"""floe schema: the JSON Schema of either file, on standard output."""
+"""`floe schema`: print the JSON Schema of either file."""
 
 import json
 

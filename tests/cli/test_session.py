@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from floe.cli import app
-from floe.cli.api import write_secret
+from floe.cli.context import write_secret
 from floe.errors import FloeError
 
 ADDRESS = "http://127.0.0.1:8765"
@@ -46,20 +46,20 @@ def test_a_link_is_for_the_owner_of_the_token_and_is_listed_without_its_secret()
 
 
 @pytest.mark.usefixtures("anna")
-def test_a_link_is_made_for_others_by_name() -> None:
+def test_a_link_for_another_user_is_created_by_name() -> None:
     floe("token", "create", "--name", "bob", "--role", "DATA_CONSUMER")
     floe("session", "link", "--name", "bob")
     assert json.loads(floe("session", "list", "--json").stdout)[0]["name"] == "bob"
-    with pytest.raises(FloeError, match="Nobody named 'carl'"):
+    with pytest.raises(FloeError, match="No active user named 'carl'"):
         floe("session", "link", "--name", "carl")
 
 
-def test_what_cannot_be_is_answered_with_what_to_do(tmp_path: Path) -> None:
+def test_errors_name_the_next_command(tmp_path: Path) -> None:
     assert "floe session link" in floe("session", "list").stdout
     with pytest.raises(FloeError, match="floe up"):
         floe("session", "link")
     write_secret(tmp_path / ".floe" / "address", ADDRESS)
     with pytest.raises(FloeError, match="--name NAME"):
         floe("session", "link")
-    with pytest.raises(FloeError, match="No session has the number 7"):
+    with pytest.raises(FloeError, match="No session with id 7"):
         floe("session", "revoke", "7")

@@ -24,7 +24,7 @@ SQL = "select\n  id,\n  amuont\nfrom trades\nwhere id > 0\n"
 
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
-    """A catalog with the runs of four kinds: floe's, a Dagster step, dbt's and a foreign one."""
+    """An empty catalog, set by FLOE_CATALOG_URL."""
     url = f"sqlite:///{tmp_path}/catalog.db"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FLOE_CATALOG_URL", url)
@@ -79,12 +79,12 @@ def fits(text: str) -> bool:
     return max(map(len, text.splitlines())) <= 80
 
 
-def test_a_failed_run_is_shown_with_reason_sql_line_log_and_place(
+def test_a_failed_run_is_shown_with_reason_sql_line_log_and_host(
     catalog: Catalog, tmp_path: Path
 ) -> None:
     own = {
         "engine": "spark_sql",
-        "attempts": 2,
+        "attempt": 2,
         "holder": "host7/4711/99/abc",
         "failed": {"step": None, "sql": SQL},
     }
@@ -108,12 +108,12 @@ def test_a_failed_run_is_shown_with_reason_sql_line_log_and_place(
     answer = json.loads(floe("show", failed, "--json", "--log", "2"))
     assert answer["reason"] == REASON
     assert answer["sql"] == {"text": SQL, "step": None, "line": 3}
-    assert (answer["attempts"], answer["seconds"]) == (2, 1800.0)
+    assert (answer["attempt"], answer["seconds"]) == (2, 1800.0)
     assert answer["log"] == ["first", "the last line"]
     assert [one["version_tag"] for one in answer["inputs"]] == ["2026-09-01.1"]
 
 
-def test_runs_and_process_say_why_one_failed(catalog: Catalog) -> None:
+def test_runs_and_process_show_the_reason_of_a_failure(catalog: Catalog) -> None:
     failed = tell(catalog, "floe/shop/totals", "FAIL", error=REASON)
     for words in (("runs",), ("process", "floe/shop/totals")):
         shown = floe(*words)
@@ -147,7 +147,7 @@ def test_a_parent_that_failed_by_itself_stays_listed(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("job", ["dbt/shop/model.orders", "floe/shop/gold.orders", "AUTOSYS/BOX/X"])
-def test_every_kind_of_run_shows_what_it_reported(catalog: Catalog, job: str) -> None:
+def test_every_kind_of_run_shows_its_inputs_and_outputs(catalog: Catalog, job: str) -> None:
     made = tell(
         catalog,
         job,
@@ -203,7 +203,7 @@ def test_an_unknown_run_is_not_found(catalog: Catalog) -> None:
     assert "deadbeef" in str(done.exception)
 
 
-def test_a_lost_run_says_what_happened_to_its_parent(catalog: Catalog) -> None:
+def test_a_lost_run_names_its_ended_parent(catalog: Catalog) -> None:
     parent = tell(catalog, "dagster/shop/totals_job", "START")
     child = tell(catalog, "floe/shop/totals", "START", parent=parent)
     tell(catalog, "dagster/shop/totals_job", "COMPLETE")

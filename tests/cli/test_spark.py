@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from floe.cli.spark import app
+from floe.execution.os_processes import start_of, wait_until
 from floe.execution.spark.errors import LogMissingError, NoOwnServerError
-from floe.execution.spark.processes import start_of, wait_until
 
-# Whoever runs the tests in the background makes them deaf to Ctrl-C, and so their children.
-HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-FLOE = [sys.executable, "-c", f"{HEEDING}from floe.cli import main; main()", "spark"]
+# Tests that run in the background ignore Ctrl-C, and so do their children.
+RESET_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+FLOE = [sys.executable, "-c", f"{RESET_SIGINT}from floe.cli import main; main()", "spark"]
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def test_a_server_that_was_never_started_is_not_running(project: Path) -> None:
         floe_spark("logs")
 
 
-def test_the_server_of_somebody_else_is_shown_and_not_stopped(project: Path) -> None:
+def test_a_foreign_server_is_shown_and_not_stopped(project: Path) -> None:
     (project / "platform.yaml").write_text("compute: {default: {url: 'sc://lake:15002'}}\n")
     code, said = floe_spark("status")
-    assert (code, "not floe's own" in said) == (0, True)
+    assert (code, "managed elsewhere" in said) == (0, True)
     for command in ("stop", "logs"):
         with pytest.raises(NoOwnServerError, match="sc://lake:15002"):
             floe_spark(command)
@@ -65,7 +65,7 @@ def test_start_status_and_stop(project: Path) -> None:
     assert done.stdout.startswith("Spark has started at sc://localhost:")
     assert "starting Spark" in done.stderr
     try:
-        assert "Spark runs already" in floe_spark("start")[1]
+        assert "Spark is already running" in floe_spark("start")[1]
         code, said = floe_spark("status", "--json")
         found = json.loads(said)
         assert (code, found["state"], found["outdated"]) == (0, "running", False)

@@ -40,54 +40,54 @@ def test_tokens_are_listed_without_their_secret(tmp_path: Path) -> None:
     assert (tmp_path / ".floe" / "catalog.db").is_file()
 
 
-def test_nobody_else_can_look_into_the_catalog(tmp_path: Path) -> None:
+def test_the_catalogs_folder_is_private(tmp_path: Path) -> None:
     floe("token", "list")
     assert (tmp_path / ".floe").stat().st_mode & 0o777 == 0o700
 
 
-def test_an_empty_list_says_how_to_make_one() -> None:
+def test_an_empty_list_prints_how_to_create_a_token() -> None:
     assert "floe token create" in floe("token", "list").stdout
 
 
 def test_a_token_is_revoked_once() -> None:
     floe("token", "create", "--name", "etl", "--role", "INGEST")
     assert floe("token", "revoke", "1").stdout == "Token 1 is revoked.\n"
-    assert floe("token", "revoke", "1").stdout == "Token 1 was revoked before.\n"
+    assert floe("token", "revoke", "1").stdout == "Token 1 was already revoked.\n"
     assert json.loads(floe("token", "list", "--json").stdout)[0]["revoked_at"] is not None
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--role", "KING"), "There is no role 'KING'"),
-        (("--role", "INGEST", "--expires", "soon"), "'soon' is not a lifetime"),
-        (("--role", "INGEST", "--expires", "9999999d"), "is not a lifetime"),
-        (("--role", "INGEST", "--expires", "0d"), "'0d' is not a lifetime"),
+        (("--role", "KING"), "Unknown role 'KING'"),
+        (("--role", "INGEST", "--expires", "soon"), "Invalid lifetime 'soon'"),
+        (("--role", "INGEST", "--expires", "9999999d"), "Invalid lifetime"),
+        (("--role", "INGEST", "--expires", "0d"), "Invalid lifetime '0d'"),
         (("--role", "INGEST", "--name", ""), "A token needs a name"),
         (("--role", "INGEST", "--name", " "), "A token needs a name"),
-        (("--role", "INGEST", "--scope", "write"), "There is no scope 'write'"),
+        (("--role", "INGEST", "--scope", "write"), "Unknown scope 'write'"),
     ],
 )
-def test_what_makes_no_sense_is_answered_with_what_would(words: tuple[str, ...], said: str) -> None:
+def test_invalid_options_are_refused(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(FloeError, match=said):
         floe("token", "create", "--name", "x", *words)
 
 
-def test_what_was_refused_is_no_token() -> None:
+def test_a_refused_call_creates_no_token() -> None:
     with pytest.raises(FloeError):
         floe("token", "create", "--role", "INGEST", "--name", "")
     assert json.loads(floe("token", "list", "--json").stdout) == []
 
 
 @pytest.mark.parametrize("expires", ["2s", "90m", "12h", "90d", "52w", "1h30m", "365250d"])
-def test_every_duration_makes_a_token(expires: str) -> None:
+def test_every_valid_lifetime_creates_a_token(expires: str) -> None:
     made = floe("token", "create", "--name", "e", "--role", "INGEST", "--expires", expires)
     assert (made.exit_code, made.stdout.startswith("floe_")) == (0, True)
 
 
 @pytest.mark.parametrize("expires", ["999999999w", "365251d", "0s", "", "-1d", "1y", "1.5h"])
-def test_a_lifetime_that_is_refused_makes_no_token(expires: str) -> None:
-    with pytest.raises(FloeError, match="is not a lifetime") as refused:
+def test_an_invalid_lifetime_creates_no_token(expires: str) -> None:
+    with pytest.raises(FloeError, match="Invalid lifetime") as refused:
         floe("token", "create", "--name", "e", "--role", "INGEST", "--expires", expires)
     assert refused.value.exit_code == 2
     assert json.loads(floe("token", "list", "--json").stdout) == []

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from floe.execution.spark.processes import start_of, wait_until
-from floe.services.children import members
-from floe.services.leftovers import left
+from floe.execution.os_processes import start_of, wait_until
+from floe.services.child_processes import leftover_pids, members
 from floe.services.state import Up, read_up, state_file
 from floe.settings import ProjectPaths
 
@@ -101,7 +100,7 @@ def get(url: str, body: dict[str, Any] | None = None, token: str = "") -> Any:
 
 
 def everything(found: Up) -> list[int]:
-    """Every process of what is up: the supervisor, its services and what those have started."""
+    """Return all pids: the supervisor, its services and their children."""
     sessions = [one.pid for one in found.services if one.pid is not None]
     return [found.pid, *(pid for session in sessions for pid in members(session))]
 
@@ -141,18 +140,18 @@ def test_up_status_and_down(project: Path) -> None:
     assert re.search(r"web +running +http://127\.0\.0\.1", floe(project, "status").stdout)
 
     again = floe(project, "up")
-    assert (again.returncode, "floe is up already" in again.stdout) == (0, True)
+    assert (again.returncode, "floe is already up" in again.stdout) == (0, True)
     assert services["web"]["address"] in again.stdout
 
     done = floe(project, "down")
-    assert (done.returncode, done.stdout) == (0, "Everything has stopped.\n")
+    assert (done.returncode, done.stdout) == (0, "All services have stopped.\n")
     assert gone(before)
     assert not found.runtime.exists()
     assert floe(project, "status").returncode == 3
     assert floe(project, "down").stdout == "Nothing is up.\n"
 
 
-def test_what_is_killed_is_started_again_with_all_that_it_had_started(project: Path) -> None:
+def test_a_killed_service_is_restarted_with_its_children(project: Path) -> None:
     found = up(project, "--only", "api,dagster")
     code, api = (
         next(one for one in found.services if one.name == name) for name in ("code", "api")
@@ -182,7 +181,7 @@ def test_what_is_killed_is_started_again_with_all_that_it_had_started(project: P
     assert wait_until(shows_assets, 60, 0.5)
 
 
-def test_the_next_up_repairs_what_a_killed_supervisor_left(project: Path) -> None:
+def test_the_next_up_stops_what_a_killed_supervisor_left(project: Path) -> None:
     found = up(project, "--only", "api,dagster")
     before = everything(found)
     os.kill(found.pid, signal.SIGKILL)
@@ -197,16 +196,16 @@ def test_the_next_up_repairs_what_a_killed_supervisor_left(project: Path) -> Non
     assert [one.name for one in second.services if one.alive] == ["api"]
 
 
-def test_down_ends_what_a_killed_supervisor_left(project: Path) -> None:
+def test_down_stops_what_a_killed_supervisor_left(project: Path) -> None:
     found = up(project, "--only", "api")
     before = everything(found)
     os.kill(found.pid, signal.SIGKILL)
-    assert floe(project, "down").stdout == "Everything has stopped.\n"
+    assert floe(project, "down").stdout == "All services have stopped.\n"
     assert gone(before)
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_leaves_nothing_also_during_the_start(project: Path, presses: int) -> None:
+def test_ctrl_c_leaves_no_process_even_during_the_start(project: Path, presses: int) -> None:
     command = [*FLOE, "up", "--only", "api,dagster", "--port", "0", "--dagster-port", "0"]
     with subprocess.Popen(
         command,
@@ -230,32 +229,32 @@ def test_ctrl_c_leaves_nothing_also_during_the_start(project: Path, presses: int
             process.send_signal(signal.SIGINT)
         said.append(process.stdout.read())
     assert process.returncode == 0, said
-    assert said[-1].endswith("Everything has stopped.\n")
+    assert said[-1].endswith("All services have stopped.\n")
     assert "Traceback" not in "".join(said)
     assert gone(everything(found))
-    assert not [pid for one in found.services for pid in left(one)]
+    assert not [pid for one in found.services for pid in leftover_pids(one)]
     assert not state_file(ProjectPaths(project)).exists()
 
 
-def test_a_port_that_is_taken_is_moved_or_reported(project: Path) -> None:
+def test_a_taken_port_that_was_requested_is_an_error(project: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         refused = floe(project, "up", "--only", "api", "--port", str(port))
         assert refused.returncode == 1
-        assert refused.stderr.startswith(f"Port {port}, asked for the API, is taken")
+        assert refused.stderr.startswith(f"Port {port} for the API is in use")
         refused = floe(project, "up", "--detach", "--only", "api", "--port", str(port))
         assert refused.returncode == 1
-        assert f"Port {port}, asked for the API, is taken" in refused.stderr
+        assert f"Port {port} for the API is in use" in refused.stderr
     assert floe(project, "status").returncode == 3
 
 
-def test_a_project_that_does_not_load_ends_up_and_status_with_the_reason(project: Path) -> None:
+def test_up_and_status_fail_with_the_reason_if_the_project_does_not_load(project: Path) -> None:
     (project / "assets.py").write_text("raise RuntimeError('broken on purpose')\n")
     came = floe(project, "up", "--detach", "--only", "dagster", "--dagster-port", "0")
     assert came.returncode == 1
-    assert "Everything is up" not in came.stdout
+    assert "All services are up" not in came.stdout
     seen = floe(project, "status")
     again = floe(project, "up")
     assert (seen.returncode, again.returncode) == (1, 1)
@@ -268,7 +267,7 @@ def test_a_project_that_does_not_load_ends_up_and_status_with_the_reason(project
 
 
 @pytest.mark.java
-def test_spark_is_brought_up_started_again_and_taken_along(project: Path) -> None:
+def test_spark_is_started_restarted_and_stopped(project: Path) -> None:
     found = up(project, "--only", "spark")
     address = found.services[0].address
     assert address is not None

@@ -1,4 +1,4 @@
-"""`floe vacuum`, `floe retract` and `floe read` where Spark is not needed, as a user types them."""
+"""`floe vacuum`, `floe retract` and `floe read`, without Spark."""
 
 import json
 from collections.abc import Iterator
@@ -12,11 +12,12 @@ from typer.testing import CliRunner, Result
 from floe import clock
 from floe.catalog import Catalog
 from floe.catalog.audit import list_audit
-from floe.catalog.versions import get_version_of, reserve_version
+from floe.catalog.version_queries import get_version_of
+from floe.catalog.versions import reserve_version
 from floe.cli import app
 from floe.errors import FloeError
 from floe.execution.maintenance import vacuum
-from floe.execution.versions.reading import Preview
+from floe.execution.versions.previews import Preview
 from floe.execution.workspace import Workspace, load_site, open_workspace
 from floe.settings import find_project
 
@@ -67,14 +68,14 @@ def floe(*arguments: str) -> Result:
     return CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
-def test_a_dry_run_lists_what_would_go_and_removes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_lists_versions_and_removes_nothing(tmp_path: Path) -> None:
     done = floe("vacuum", "--dry-run")
     assert done.exit_code == 0
     assert "Would be removed" in done.stdout
     assert f"{DAY}.1" in done.stdout
     assert f"{DAY}.2" not in done.stdout
     assert "legal hold: case 12" in done.stdout
-    assert "7 bytes would be freed." in done.stdout
+    assert "Would free 7 bytes." in done.stdout
     assert (tmp_path / "out" / f"{DAY}.1").is_dir()
 
 
@@ -86,11 +87,11 @@ def test_scripts_and_jobs_get_the_same_answer(tmp_path: Path) -> None:
     assert vacuum(project=str(tmp_path), dataset=NAME, dry_run=True) == answer
 
 
-def test_an_age_asked_for_counts_before_the_declared_one() -> None:
+def test_retain_overrides_the_declared_retention() -> None:
     assert "Nothing is past its retention." in floe("vacuum", NAME, "--retain", "50d").stdout
 
 
-def test_what_is_no_duration_or_no_dataset_is_said() -> None:
+def test_an_invalid_duration_or_dataset_is_refused() -> None:
     with pytest.raises(FloeError, match="is not a duration") as raised:
         floe("vacuum", "--retain", "a month")
     assert raised.value.exit_code == 2
@@ -98,14 +99,12 @@ def test_what_is_no_duration_or_no_dataset_is_said() -> None:
         floe("vacuum", "credit.exposur")
 
 
-def test_a_dataset_that_is_in_use_is_left_alone(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("floe.execution.maintenance.vacuuming.LONGEST_WAIT", timedelta(0))
+def test_a_dataset_in_use_is_skipped(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("floe.execution.maintenance.sweep.MAX_WAIT", timedelta(0))
     with workspace.leases.hold(f"table/lake/{NAME}", wait=None):
         done = floe("vacuum", NAME, "--dry-run")
         assert done.exit_code == 1
-        assert f"{NAME} was left alone" in done.stdout
+        assert f"Skipped {NAME}: " in done.stdout
         assert floe("vacuum", "--dry-run").exit_code == 0
 
 
@@ -118,7 +117,7 @@ def test_a_superseded_version_is_retracted_with_a_reason_and_a_name(workspace: W
         assert list_audit(session)[0].reason == "wrong prices"
     with pytest.raises(FloeError, match=rf"Version {DAY}\.1 .* was retracted on .*: wrong prices"):
         floe("read", NAME, "--version", f"{DAY}.1")
-    again = rf"Version {DAY}\.1 .* is retracted already, on .* by .*: wrong prices"
+    again = rf"Version {DAY}\.1 .* was already retracted on .* by .*: wrong prices"
     with pytest.raises(FloeError, match=again):
         floe("retract", NAME, f"{DAY}.1", "--reason", "once more")
 
@@ -132,11 +131,11 @@ def preview(monkeypatch: pytest.MonkeyPatch, *rows: dict[str, Any]) -> None:
     lines = [json.dumps(row) for row in rows]
     found = Preview(NAME, f"{DAY}.2", "READY", columns, lines, 1000)
     monkeypatch.setattr(
-        "floe.execution.versions.reading.preview_version", lambda *_args, **_named: found
+        "floe.execution.versions.previews.preview_version", lambda *_args, **_named: found
     )
 
 
-def test_rows_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_shown_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     preview(monkeypatch, {"id": 1234567, "rate": 0.10, "name": None})
     printed = floe("read", NAME).stdout
     assert "1234567" in printed
@@ -151,6 +150,6 @@ def test_wide_rows_are_shown_one_below_the_other(monkeypatch: pytest.MonkeyPatch
     assert "column_39" in printed
 
 
-def test_a_version_without_rows_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_without_rows_prints_that(monkeypatch: pytest.MonkeyPatch) -> None:
     preview(monkeypatch)
     assert floe("read", NAME).stdout == f"{NAME} {DAY}.2 has no rows.\n"

@@ -1,4 +1,4 @@
-"""floe validate: findings for people and for scripts, and a summary when all is right."""
+"""`floe validate`: findings as text and JSON, and a summary of a valid project."""
 
 import json
 from pathlib import Path
@@ -28,14 +28,14 @@ RIGHT = "name: credit-risk\ndatasets: {credit.exposure: {}, credit.limits: {}}\n
 WRONG = "name: credit-risk\ntimezone: Mars\n"
 
 
-def test_right_project_prints_what_it_declares(
+def test_a_valid_project_prints_a_summary(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     validate(write(tmp_path, RIGHT))
     assert capsys.readouterr().out == "credit-risk is valid: 2 datasets.\n"
 
 
-def test_wrong_project_prints_findings_and_exits_1(
+def test_an_invalid_project_prints_findings_and_exits_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:
@@ -66,7 +66,7 @@ def test_findings_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-def test_right_project_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_valid_project_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     validate(write(tmp_path, RIGHT), as_json=True)
     assert json.loads(capsys.readouterr().out) == {"ok": True, "findings": [], "warnings": []}
 
@@ -101,7 +101,7 @@ processes:
         ),
     ],
 )
-def test_a_query_with_two_columns_of_one_name_is_a_finding(
+def test_a_query_with_duplicate_columns_is_a_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], work: str, key: str
 ) -> None:
     (tmp_path / "sql").mkdir()
@@ -121,13 +121,13 @@ def test_a_query_with_two_columns_of_one_name_is_a_finding(
     "work",
     [
         "sql: select trades.id, amount from trades join parties on trades.id = parties.id",
-        # What an input without a schema has is not known.
+        # The columns of an input without a schema are unknown.
         "sql: select * from trades join other on trades.id = other.id",
         "sql: select count(*), sum(amount) from trades",
         "sql: this is not sql",
     ],
 )
-def test_a_query_that_may_be_right_is_no_finding(tmp_path: Path, work: str) -> None:
+def test_a_query_that_may_be_valid_is_not_a_finding(tmp_path: Path, work: str) -> None:
     validate(write(tmp_path, f"{SQL}    {work}\n"))
 
 
@@ -145,7 +145,7 @@ def test_a_query_that_may_be_right_is_no_finding(tmp_path: Path, work: str) -> N
         ),
     ],
 )
-def test_a_column_that_no_input_has_is_a_finding(
+def test_an_unknown_column_is_a_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], query: str, message: str
 ) -> None:
     (tmp_path / "sql").mkdir()
@@ -156,7 +156,7 @@ def test_a_column_that_no_input_has_is_a_finding(
     assert line == f"floe.yaml:12: processes.totals.sql: {message}"
 
 
-def test_compile_refuses_a_column_that_no_input_has(tmp_path: Path) -> None:
+def test_compile_refuses_an_unknown_column(tmp_path: Path) -> None:
     project = write(tmp_path, f"{SQL}    sql: select amuont from trades\n")
     with pytest.raises(SpecError, match=r"no column .amuont. in raw\.trades\. Did you mean"):
         compile_project(project)
@@ -164,7 +164,7 @@ def test_compile_refuses_a_column_that_no_input_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", [{"process": "totals"}, {"every": True}])
-def test_a_run_refuses_a_column_that_no_input_has(tmp_path: Path, call: dict[str, Any]) -> None:
+def test_a_run_refuses_an_unknown_column(tmp_path: Path, call: dict[str, Any]) -> None:
     project = write(tmp_path, f"{SQL}    sql: select amuont from trades\n")
     with pytest.raises(SpecError, match=r"no column .amuont. in raw\.trades"):
         run(**call, project=project)
@@ -191,19 +191,21 @@ processes:
 @pytest.mark.parametrize(
     ("work", "column"),
     [
-        # A writer may add columns to those that are declared.
+        # A writer may add columns to the declared ones.
         ("sql: select *, 1 as extra from trades", "extra"),
         ("sql: select * from trades", "amount"),
-        # Nobody knows which columns a function adds.
+        # The columns that a function adds are unknown.
         ("function: work:middle", "nope"),
     ],
 )
-def test_columns_that_a_writer_adds_are_no_findings(tmp_path: Path, work: str, column: str) -> None:
+def test_columns_that_a_writer_adds_are_not_findings(
+    tmp_path: Path, work: str, column: str
+) -> None:
     (tmp_path / "work.py").write_text("def middle(trades): return trades")
     validate(write(tmp_path, CHAIN.replace("WORK", work).replace("COLUMN", column)))
 
 
-def test_a_column_that_a_known_writer_does_not_add_is_a_finding(tmp_path: Path) -> None:
+def test_a_column_that_no_known_writer_adds_is_a_finding(tmp_path: Path) -> None:
     text = CHAIN.replace("WORK", "sql: select id from trades").replace("COLUMN", "amount")
     with pytest.raises(typer.Exit):
         validate(write(tmp_path, text))

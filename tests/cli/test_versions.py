@@ -53,7 +53,7 @@ def floe(*arguments: str) -> str:
     return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
 
 
-def test_versions_are_listed_the_newest_first_and_fit_the_screen(catalog: Catalog) -> None:
+def test_versions_are_listed_newest_first_and_fit_the_screen(catalog: Catalog) -> None:
     add(catalog)
     add(catalog)
     printed = floe("versions", "credit.exposure")
@@ -72,14 +72,14 @@ def test_the_date_of_a_partition_is_shown_beside_it(catalog: Catalog) -> None:
     assert "2026-09-07" in printed
 
 
-def test_a_limit_says_that_there_are_more(catalog: Catalog) -> None:
+def test_a_limit_prints_that_there_are_more(catalog: Catalog) -> None:
     for _ in range(3):
         add(catalog)
     assert "There are more" in floe("versions", "credit.exposure", "--limit", "2")
     assert "There are more" not in floe("versions", "credit.exposure", "--limit", "3")
 
 
-def test_scripts_get_whole_run_ids_and_times(catalog: Catalog) -> None:
+def test_json_has_full_run_ids_and_times(catalog: Catalog) -> None:
     add(catalog)
     answer = json.loads(floe("versions", "credit.exposure", "--json"))
     (version,) = answer["versions"]
@@ -88,7 +88,7 @@ def test_scripts_get_whole_run_ids_and_times(catalog: Catalog) -> None:
     assert version["made_at"].endswith("+00:00")
 
 
-def test_a_dataset_without_versions_says_so() -> None:
+def test_a_dataset_without_versions_prints_that() -> None:
     assert floe("versions", "credit.exposure") == "credit.exposure has no version yet.\n"
 
 
@@ -99,7 +99,7 @@ def test_a_diff_shows_columns_and_sizes(catalog: Catalog) -> None:
     assert "-100" in printed
     assert "retyped" in printed
     assert "removed" in printed
-    assert "may break" in printed
+    assert "may fail" in printed
     answer = json.loads(floe("diff", "credit.exposure", f"{DAY}.1", f"{DAY}.2", "--json"))
     assert answer["rows"] == -100
     assert answer["schema"]["breaking"] is True
@@ -107,7 +107,7 @@ def test_a_diff_shows_columns_and_sizes(catalog: Catalog) -> None:
     assert answer["schema"]["retyped"] == [{"column": "id", "before": "int", "after": "bigint"}]
 
 
-def test_a_diff_of_the_same_columns_says_so_and_of_unknown_ones_too(catalog: Catalog) -> None:
+def test_a_diff_reports_equal_and_unknown_columns(catalog: Catalog) -> None:
     add(catalog, Column("id", "int"))
     add(catalog, Column("id", "int"))
     add(catalog)
@@ -115,7 +115,7 @@ def test_a_diff_of_the_same_columns_says_so_and_of_unknown_ones_too(catalog: Cat
     assert "not known" in floe("diff", "credit.exposure", f"{DAY}.1", f"{DAY}.3")
 
 
-def test_the_reason_of_a_retraction_shows_in_both_lists(catalog: Catalog) -> None:
+def test_versions_and_dataset_show_the_reason_of_a_retraction(catalog: Catalog) -> None:
     with catalog.writing() as session:
         version = reserve_version(session, 1, DAY, state="READY")
         retract_version(session, version, reason="wrong rates", actor="alice")

@@ -1,4 +1,4 @@
-"""A real HTTP server that answers like the event door, and keeps what it took, each event once."""
+"""An HTTP server that answers like the event door and stores each event once."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ Answer = tuple[int, dict[str, Any]]
 
 
 class FakeApi:
-    """Listens on a port of its own. `gate` decides about requests, `judge` about events."""
+    """Listens on a free port. `gate` decides about requests, `judge` about events."""
 
     def __init__(self) -> None:
         self.taken: list[dict[str, Any]] = []
@@ -60,11 +60,11 @@ class FakeApi:
         return 201, {}
 
     def take_batch(self, bodies: list[bytes]) -> Answer:
-        """Answer a batch as OpenLineage has it."""
+        """Answer a batch as OpenLineage specifies."""
         answers = [self.take(body) for body in bodies]
         failed = [
-            {"index": place, "reason": said.get("detail", ""), "retriable": status >= 500}
-            for place, (status, said) in enumerate(answers)
+            {"index": index, "reason": content.get("detail", ""), "retriable": status >= 500}
+            for index, (status, content) in enumerate(answers)
             if status >= 400
         ]
         count = len(bodies)
@@ -77,7 +77,7 @@ class _Server(ThreadingHTTPServer):
     api: FakeApi
 
     def handle_error(self, *_: object) -> None:
-        """A client that was killed or has waited long enough is gone: so be it."""
+        """Ignore clients that were killed or timed out."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -100,8 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(404, {"detail": "no such path"})
 
-    def _answer(self, status: int, said: dict[str, Any]) -> None:
-        body = json.dumps(said).encode()
+    def _answer(self, status: int, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

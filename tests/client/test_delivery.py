@@ -1,4 +1,4 @@
-"""Reports reach the API, or wait on disk in their order until they do."""
+"""Reports are delivered to the API, or queued on disk in order."""
 
 import errno
 import logging
@@ -21,7 +21,7 @@ JOB = "AUTOSYS/EOD/LOAD"
 
 
 def nobody() -> str:
-    """The address of an API that is down."""
+    """Return the address of an API that is down."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -39,8 +39,8 @@ def waiting() -> int:
 def spool_some(api: FakeApi, count: int) -> None:
     """Register datasets while the API is overloaded."""
     api.gate = lambda: (503, {})
-    for number in range(count):
-        delivery = Client().register_dataset(f"night.t{number}", "1")
+    for index in range(count):
+        delivery = Client().register_dataset(f"night.t{index}", "1")
         assert delivery.state is State.SPOOLED
     api.gate = lambda: None
     api.posts.clear()
@@ -50,7 +50,7 @@ def names(api: FakeApi) -> list[str]:
     return [event["outputs"][0]["name"] for event in api.taken]
 
 
-def test_a_report_is_delivered_and_leaves_nothing_behind(api: FakeApi) -> None:
+def test_a_delivered_report_leaves_nothing_in_the_spool(api: FakeApi) -> None:
     delivery = register_dataset("credit.positions", "v1", rows=10)
     assert delivery.delivered
     assert delivery.run_id == api.taken[0]["run"]["runId"]
@@ -77,18 +77,18 @@ def test_a_report_waits_on_disk_while_the_api_is_down(caplog: pytest.LogCaptureF
         delivery = register_dataset("credit.positions", "v1")
     assert delivery.state is State.SPOOLED
     assert waiting() == 1
-    assert "kept on disk, to be delivered later" in caplog.text
+    assert "saved on disk, not delivered yet" in caplog.text
     assert "Connection refused" in caplog.text
 
 
-def test_a_new_report_takes_those_before_it_along_and_overtakes_none(api: FakeApi) -> None:
+def test_a_new_report_delivers_earlier_ones_first(api: FakeApi) -> None:
     spool_some(api, 3)
     assert register_dataset("night.last", "1").delivered
     assert names(api) == ["night.t0", "night.t1", "night.t2", "night.last"]
     assert api.posts == ["/api/v1/lineage/batch"]
 
 
-def test_delivery_can_be_asked_for(api: FakeApi) -> None:
+def test_the_spool_can_be_delivered_explicitly(api: FakeApi) -> None:
     spool_some(api, 2)
     drained = Client().deliver()
     assert (drained.delivered, drained.refused, drained.waiting) == (2, 0, 0)
@@ -103,7 +103,7 @@ def test_an_api_without_batches_gets_one_event_at_a_time(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 421, 429, 500, 503])
-def test_an_answer_that_is_not_the_reports_fault_keeps_it(api: FakeApi, status: int) -> None:
+def test_a_report_is_kept_if_the_failure_is_not_its_fault(api: FakeApi, status: int) -> None:
     api.gate = lambda: (status, {"detail": "not now"})
     assert register_dataset("credit.positions").state is State.SPOOLED
     assert register_dataset("credit.positions").state is State.SPOOLED
@@ -111,15 +111,15 @@ def test_an_answer_that_is_not_the_reports_fault_keeps_it(api: FakeApi, status: 
     assert Client().deliver().delivered == 2
 
 
-def test_a_token_that_is_not_accepted_is_said_and_nothing_is_lost(api: FakeApi) -> None:
+def test_a_rejected_token_is_reported_and_nothing_is_lost(api: FakeApi) -> None:
     api.gate = lambda: (401, {})
     delivery = Client(token="old").register_dataset("credit.positions")
     assert delivery.state is State.SPOOLED
-    assert "does not accept the token (401)" in delivery.reason
-    assert "wants a token" in Client().register_dataset("credit.positions").reason
+    assert "rejected the token (401)" in delivery.reason
+    assert "requires a token" in Client().register_dataset("credit.positions").reason
 
 
-def test_a_report_that_is_refused_for_good_is_put_aside_and_blocks_none(api: FakeApi) -> None:
+def test_a_refused_report_is_saved_and_blocks_no_other(api: FakeApi) -> None:
     def refuse_the_second(event: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
         bad = event["outputs"][0]["name"] == "night.t1"
         return (422, {"detail": "$.job: is wrong"}) if bad else None
@@ -129,9 +129,9 @@ def test_a_report_that_is_refused_for_good_is_put_aside_and_blocks_none(api: Fak
     drained = Client().deliver()
     assert (drained.delivered, drained.refused, drained.waiting) == (2, 1, 0)
     assert names(api) == ["night.t0", "night.t2"]
-    (kept,) = (Client().spool.folder / "refused").glob("*.json")
-    assert "$.job: is wrong" in kept.read_text()
-    assert "night.t1" in kept.read_text()
+    (saved,) = (Client().spool.folder / "refused").glob("*.json")
+    assert "$.job: is wrong" in saved.read_text()
+    assert "night.t1" in saved.read_text()
 
 
 def test_a_caller_learns_that_its_own_report_was_refused(api: FakeApi) -> None:
@@ -154,7 +154,7 @@ def test_a_busy_server_in_the_middle_of_a_batch_keeps_the_order(api: FakeApi) ->
     assert sorted(names(api)) == ["night.t0", "night.t1", "night.t2", "night.t3"]
 
 
-def test_a_full_disk_lets_the_report_go_at_once(
+def test_with_a_full_disk_the_report_is_sent_at_once(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool_module, "_write", no_space)
@@ -165,12 +165,12 @@ def test_a_full_disk_lets_the_report_go_at_once(
 
 
 @pytest.mark.usefixtures("down")
-def test_a_full_disk_and_no_api_is_said_clearly_and_the_job_goes_on(
+def test_a_full_disk_and_no_api_is_a_warning_and_the_job_continues(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(spool_module, "_write", no_space)
     assert register_dataset("credit.positions").state is State.LOST
-    assert "LOST: it could be neither delivered nor kept on disk" in caplog.text
+    assert "LOST, neither delivered nor saved on disk" in caplog.text
 
 
 def no_space(*_: object) -> None:
@@ -178,15 +178,15 @@ def no_space(*_: object) -> None:
 
 
 @pytest.mark.usefixtures("down")
-def test_a_spool_at_its_limit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_spool_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOE_SPOOL_LIMIT", "1K")
     states = [register_dataset("credit.positions").state for _ in range(4)]
     assert states[0] is State.SPOOLED
     assert states[-1] is State.LOST
-    assert "FLOE_SPOOL_LIMIT allows more" in register_dataset("a.b").reason
+    assert "increase FLOE_SPOOL_LIMIT" in register_dataset("a.b").reason
 
 
-def test_a_spool_that_cannot_be_made_does_not_stop_the_job(api: FakeApi, host: Path) -> None:
+def test_a_spool_that_cannot_be_created_does_not_stop_the_job(api: FakeApi, host: Path) -> None:
     (host / "file").write_text("")
     delivery = Client(spool=host / "file" / "spool").register_dataset("credit.positions")
     assert delivery.delivered
@@ -194,13 +194,13 @@ def test_a_spool_that_cannot_be_made_does_not_stop_the_job(api: FakeApi, host: P
 
 
 @pytest.mark.parametrize("url", ["floe.example.com", "ftp://x", "http://", "http://[::1"])
-def test_an_address_that_is_none_keeps_the_report_and_says_so(url: str) -> None:
+def test_an_invalid_address_keeps_the_report_and_is_reported(url: str) -> None:
     delivery = Client(url).register_dataset("credit.positions")
     assert delivery.state is State.SPOOLED
     assert url in delivery.reason
 
 
-def test_a_token_never_shows_in_a_reason() -> None:
+def test_a_reason_never_contains_the_token() -> None:
     delivery = Client(nobody(), token="sec\nret").register_dataset("credit.positions")
     assert "sec" not in delivery.reason.replace("FLOE_API_TOKEN", "")
 
@@ -213,20 +213,20 @@ def test_after_a_time_out_the_next_calls_do_not_wait_too(
     api.delay = 0
     second = Client(timeout=5).register_dataset("a.c")
     assert second.state is State.SPOOLED
-    assert second.reason == "the server did not answer a moment ago"
+    assert second.reason == "the server timed out less than 30 seconds ago"
     monkeypatch.setattr(outbox_module, "PAUSE", 0.0)
     assert Client().register_dataset("a.d").delivered
     assert waiting() == 0
 
 
-def test_to_insist_is_to_try_even_then(api: FakeApi) -> None:
+def test_insist_ignores_the_pause_after_a_time_out(api: FakeApi) -> None:
     api.delay = 0.5
     Client(timeout=0.05).register_dataset("a.b")
     api.delay = 0
     assert Client(insist=True).register_dataset("a.c").delivered
 
 
-def test_a_call_does_not_deliver_a_long_queue_for_ever(
+def test_a_call_stops_delivering_a_long_queue_after_its_timeout(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox_module, "BATCH", 1)
@@ -234,17 +234,17 @@ def test_a_call_does_not_deliver_a_long_queue_for_ever(
     api.delay = 0.6
     delivery = Client(timeout=2).register_dataset("a.b")
     assert delivery.state is State.SPOOLED
-    assert delivery.reason == "many messages wait; later calls deliver the rest"
+    assert delivery.reason == "the queue is long; later calls deliver the rest"
     assert 1 <= len(api.taken) < 5
 
 
-def test_a_name_that_is_not_unicode_is_reported_all_the_same(api: FakeApi) -> None:
+def test_a_path_that_is_not_unicode_is_reported(api: FakeApi) -> None:
     assert register_dataset("night.t", path="/data/\udcff.csv").delivered
     assert api.taken[0]["outputs"][0]["facets"]["path"]["path"] == "/data/?.csv"
 
 
-def test_several_processes_deliver_each_report_once_and_each_in_its_order(api: FakeApi) -> None:
-    """While the server is busy now and then."""
+def test_several_processes_deliver_each_report_once_and_in_order(api: FakeApi) -> None:
+    """The server is busy for every third request."""
     count, turn = iter(range(10_000)), threading.Lock()
 
     def often_busy() -> tuple[int, dict[str, Any]] | None:
@@ -261,14 +261,14 @@ def test_several_processes_deliver_each_report_once_and_each_in_its_order(api: F
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     api.gate = lambda: None
     Client().deliver()
-    found = names(api)
-    assert len(found) == len(set(found)) == 45
+    delivered = names(api)
+    assert len(delivered) == len(set(delivered)) == 45
     for worker in range(3):
-        own = [name for name in found if name.startswith(f"p{worker}.")]
+        own = [name for name in delivered if name.startswith(f"p{worker}.")]
         assert own == sorted(own)
 
 
-def test_a_process_finds_its_open_run_by_itself(api: FakeApi) -> None:
+def test_reports_of_a_process_share_its_open_run(api: FakeApi) -> None:
     register_process(JOB, "STARTED")
     register_process("AUTOSYS/EOD/OTHER", "STARTED")
     register_process(JOB, "RUNNING")
@@ -279,7 +279,7 @@ def test_a_process_finds_its_open_run_by_itself(api: FakeApi) -> None:
     assert len({first, other, second}) == 3
 
 
-def test_a_run_id_of_the_caller_or_of_the_environment_goes_first(
+def test_a_run_id_of_the_caller_or_the_environment_takes_precedence(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register_process(JOB, "STARTED")
@@ -293,12 +293,12 @@ def test_a_run_id_of_the_caller_or_of_the_environment_goes_first(
     ]
 
 
-def test_an_end_without_a_start_is_a_run_of_its_own(api: FakeApi) -> None:
+def test_an_end_without_a_start_is_a_separate_run(api: FakeApi) -> None:
     assert register_process(JOB, "SUCCESS").run_id != register_process(JOB, "SUCCESS").run_id
     assert len(api.taken) == 2
 
 
-def test_a_host_without_the_command_line_delivers_by_module(api: FakeApi) -> None:
+def test_a_host_without_the_floe_command_delivers_with_python(api: FakeApi) -> None:
     spool_some(api, 2)
 
     def run(command: str) -> "subprocess.CompletedProcess[str]":
@@ -315,8 +315,8 @@ def test_a_host_without_the_command_line_delivers_by_module(api: FakeApi) -> Non
 def test_threads_may_share_a_client(api: FakeApi) -> None:
     client = Client(insist=True)
 
-    def report(number: int) -> bool:
-        return client.register_dataset(f"night.t{number:02}", "1").delivered
+    def report(index: int) -> bool:
+        return client.register_dataset(f"night.t{index:02}", "1").delivered
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(report, range(20)))
@@ -332,7 +332,7 @@ def test_a_full_spool_has_room_again_once_the_api_is_up(
     assert names(api) == ["night.t0", "night.t1"]
 
 
-def test_what_was_spooled_for_one_api_is_never_delivered_to_another(api: FakeApi) -> None:
+def test_reports_spooled_for_an_api_are_never_delivered_to_another(api: FakeApi) -> None:
     spool_some(api, 2)
     with FakeApi() as other:
         assert Client(other.url).register_dataset("night.other", "1").delivered
@@ -344,12 +344,12 @@ def test_what_was_spooled_for_one_api_is_never_delivered_to_another(api: FakeApi
     assert names(api) == ["night.t0", "night.t1"]
 
 
-def test_a_slash_at_the_end_of_an_address_makes_no_other_api(api: FakeApi) -> None:
+def test_a_trailing_slash_of_an_address_does_not_matter(api: FakeApi) -> None:
     spool_some(api, 1)
     assert Client(f"{api.url}/").deliver().delivered == 1
 
 
-def test_the_api_of_a_project_gets_what_waits_for_it_on_whatever_port_it_listens(
+def test_the_spool_of_a_project_does_not_depend_on_the_port_of_its_api(
     host: Path,
 ) -> None:
     (host / ".floe").mkdir()
@@ -360,7 +360,7 @@ def test_the_api_of_a_project_gets_what_waits_for_it_on_whatever_port_it_listens
     assert names(api) == ["night.t"]
 
 
-def test_the_open_run_of_a_process_is_known_for_each_api(api: FakeApi) -> None:
+def test_open_runs_are_stored_per_api(api: FakeApi) -> None:
     first = register_process(JOB, "STARTED")
     with FakeApi() as other:
         assert Client(other.url).register_process(JOB, "SUCCESS").run_id != first.run_id

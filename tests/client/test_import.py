@@ -1,4 +1,4 @@
-"""A job host pays little for the client: it imports fast and brings nothing heavy."""
+"""The client imports fast and loads no heavy modules."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ HEAVY = {"pandas", "pyspark", "pydantic", "sqlalchemy", "msgspec", "httpx", "typ
 LATE = {"http.client", "ssl", "logging", "dataclasses", "inspect", "email", "asyncio"}
 
 
-def test_importing_the_client_loads_nothing_heavy_and_nothing_of_floe_above_it() -> None:
+def test_importing_the_client_loads_no_heavy_module_and_nothing_else_of_floe() -> None:
     code = "import sys; before = set(sys.modules); import floe.client; print(*set(sys.modules) - before)"  # noqa: E501
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
@@ -18,7 +18,7 @@ def test_importing_the_client_loads_nothing_heavy_and_nothing_of_floe_above_it()
     assert all(name.startswith(allowed) for name in own), own
 
 
-def test_reporting_loads_nothing_heavy_either(host: object) -> None:
+def test_reporting_loads_no_heavy_module(host: object) -> None:
     code = (
         "import sys; from floe.client import register_dataset as report; "
         "report('a.b'); print(*sys.modules)"

@@ -1,4 +1,4 @@
-"""What the catalog makes of an old job's reports."""
+"""How the catalog stores the reports of a legacy job."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from floe.events.ingest import read_claim
 
 
 def report(catalog: Catalog, *messages: dict[str, Any]) -> None:
-    """Record each message by itself, as it would come."""
+    """Record each message separately, as it would arrive."""
     recorder = Recorder(catalog.store)
     for message in messages:
         claim = read_claim(json.dumps(message).encode())
@@ -24,8 +24,10 @@ def report(catalog: Catalog, *messages: dict[str, Any]) -> None:
 def versions(catalog: Catalog, name: str) -> list[tuple[str, str, str]]:
     with catalog.reading() as session:
         dataset = find_dataset(session, name)
-        found = list_versions(session, dataset.dataset_id)
-        return sorted((one.version_tag, one.state, str(one.business_date)) for one in found)
+        return sorted(
+            (version.version_tag, version.state, str(version.business_date))
+            for version in list_versions(session, dataset.dataset_id)
+        )
 
 
 def test_a_version_registered_twice_is_one_version(catalog: Catalog) -> None:
@@ -37,7 +39,7 @@ def test_a_version_registered_twice_is_one_version(catalog: Catalog) -> None:
     assert versions(catalog, "credit.positions") == [("v7", "READY", "2026-09-01")]
 
 
-def test_a_version_that_failed_first_is_ready_once_it_is_registered_so(catalog: Catalog) -> None:
+def test_a_failed_version_becomes_ready_when_registered_again(catalog: Catalog) -> None:
     report(catalog, dataset_message("credit.positions", "v7", "FAILED", error="no feed"))
     assert versions(catalog, "credit.positions") == []
     report(catalog, dataset_message("credit.positions", "v7", business_date="2026-09-01"))
@@ -52,7 +54,7 @@ def test_registrations_without_a_version_are_numbered_by_their_date(catalog: Cat
     ]
 
 
-def test_the_output_of_a_successful_run_is_a_version_and_of_a_failed_one_is_not(
+def test_only_a_successful_run_creates_a_version_of_its_output(
     catalog: Catalog,
 ) -> None:
     for run, status in (("1", "SUCCESS"), ("2", "FAILED")):
@@ -66,9 +68,9 @@ def test_the_output_of_a_successful_run_is_a_version_and_of_a_failed_one_is_not(
     assert versions(catalog, "a.b") == [("2026-09-01.1", "READY", "2026-09-01")]
 
 
-def test_the_path_of_a_version_is_kept(catalog: Catalog) -> None:
-    place = Path("/landing/positions.csv")
-    report(catalog, dataset_message("a.b", "v1", path=str(place)))
+def test_the_path_of_a_version_is_stored(catalog: Catalog) -> None:
+    path = Path("/landing/positions.csv")
+    report(catalog, dataset_message("a.b", "v1", path=str(path)))
     with catalog.reading() as session:
         (version,) = list_versions(session, find_dataset(session, "a.b").dataset_id)
-        assert version.path == str(place)
+        assert version.path == str(path)

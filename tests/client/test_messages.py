@@ -1,4 +1,4 @@
-"""The two calls of an old job, as OpenLineage events that floe itself reads back."""
+"""The two calls of a legacy job, as OpenLineage events that floe can read."""
 
 import json
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -9,8 +9,8 @@ import pytest
 from floe.catalog.recording import EventClaim, Seen
 from floe.client import BadReportError, dataset_message, process_message
 from floe.client.messages import run_id_of
-from floe.client.names import read_process
-from floe.events.claims import run_uuid_of
+from floe.client.names import parse_process
+from floe.events.claim_reader import run_uuid_of
 from floe.events.ingest import read_claim
 from floe.spec.identity import process_of_key
 
@@ -51,20 +51,20 @@ def test_a_failed_dataset_is_a_failed_run() -> None:
     assert "no feed" in (claim.run.facets or "")
 
 
-def test_the_same_version_registered_again_is_the_same_run_whatever_its_status() -> None:
+def test_registering_a_version_again_updates_the_same_run() -> None:
     first = dataset_message("credit.positions", "v7", "FAILED")
     again = dataset_message("lake/credit.positions", "v7", "READY", rows=3)
     other = dataset_message("credit.positions", "v8")
     assert run_id_of(first) == run_id_of(again) != run_id_of(other)
 
 
-def test_without_a_version_every_registration_is_a_run_of_its_own() -> None:
+def test_without_a_version_every_registration_is_a_new_run() -> None:
     day = "2026-09-01"
     first, second = (dataset_message("a.b", business_date=day) for _ in range(2))
     assert run_id_of(first) != run_id_of(second)
 
 
-def test_a_dataset_is_announced_by_the_job_that_is_named_or_by_itself() -> None:
+def test_a_dataset_is_reported_by_its_job_or_by_a_placeholder() -> None:
     assert claimed(dataset_message("a.b")).process_key == "register_dataset/lake/a.b"
     assert claimed(dataset_message("a.b", job="AUTOSYS/BOX/JOB")).process_key == "AUTOSYS/BOX/JOB"
 
@@ -78,7 +78,7 @@ def test_a_dataset_is_announced_by_the_job_that_is_named_or_by_itself() -> None:
         ("out/positions.csv", "s3://bucket", ("s3://bucket", "out/positions.csv")),
     ],
 )
-def test_a_dataset_name_says_its_namespace_or_is_of_the_lake(
+def test_a_dataset_name_contains_its_namespace_or_belongs_to_the_lake(
     name: str, namespace: str | None, expected: tuple[str, str]
 ) -> None:
     (output,) = dataset_message(name, namespace=namespace)["outputs"]
@@ -101,7 +101,7 @@ def test_a_process_status_is_an_event_type(status: str, event_type: str) -> None
     assert (message["job"]["namespace"], message["job"]["name"]) == ("AUTOSYS", "BOX/JOB")
 
 
-def test_a_process_says_what_it_read_and_wrote() -> None:
+def test_a_process_reports_its_inputs_and_outputs() -> None:
     claim = claimed(
         process_message(
             "AUTOSYS/BOX/JOB",
@@ -117,12 +117,12 @@ def test_a_process_says_what_it_read_and_wrote() -> None:
     assert '"integration":"AUTOSYS"' in claim.process_facets["jobType"].replace(" ", "")
 
 
-def test_a_run_id_that_is_no_uuid_is_the_one_that_the_server_makes_of_it() -> None:
+def test_a_run_id_that_is_not_a_uuid_is_mapped_as_on_the_server() -> None:
     message = process_message("AUTOSYS/BOX/JOB", "STARTED", run_id="PROD.1234567.1")
     assert run_id_of(message) == run_uuid_of("PROD.1234567.1")
 
 
-def test_a_historical_report_says_so() -> None:
+def test_a_historical_report_is_marked() -> None:
     assert claimed(process_message("A/B", "SUCCESS", historical=True)).historical
 
 
@@ -136,33 +136,33 @@ def test_times_of_any_zone_are_sent_in_utc() -> None:
 @pytest.mark.parametrize(
     "key", ["AUTOSYS/BOX/JOB", "floe/credit/load", "dbt/credit/model", "s3://bucket/a/b", "a/b"]
 )
-def test_a_process_key_is_split_as_the_rest_of_floe_splits_it(key: str) -> None:
-    assert read_process(key) == (process_of_key(key).namespace, process_of_key(key).name)
+def test_a_process_key_is_parsed_as_elsewhere_in_floe(key: str) -> None:
+    assert parse_process(key) == (process_of_key(key).namespace, process_of_key(key).name)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
-        (lambda: dataset_message("a.b", status="LATE"), "'LATE' is not a status here. Use one of: READY, FAILED."),  # noqa: E501
+        (lambda: dataset_message("a.b", status="LATE"), "Unknown status 'LATE'. Use one of: READY, FAILED."),  # noqa: E501
         (lambda: process_message("A/B", "DONE"), "STARTED, RUNNING, SUCCESS, FAILED, CANCELLED"),
-        (lambda: process_message("JOB", "STARTED"), "'JOB' lacks a namespace"),
-        (lambda: dataset_message(" "), "names nothing"),
+        (lambda: process_message("JOB", "STARTED"), "'JOB': the namespace is missing"),
+        (lambda: dataset_message(" "), "the name is empty"),
         (lambda: dataset_message("x" * 301), "too long"),
-        (lambda: dataset_message("a.b", rows=-1), "rows is -1; it must be a whole number"),
-        (lambda: dataset_message("a.b", rows="ten"), "rows is 'ten'"),  # type: ignore[arg-type]
-        (lambda: dataset_message("a.b", ""), "version is ''"),
+        (lambda: dataset_message("a.b", rows=-1), "must be a whole number, 0 or greater; got -1"),
+        (lambda: dataset_message("a.b", rows="ten"), "got 'ten'"),  # type: ignore[arg-type]
+        (lambda: dataset_message("a.b", ""), "version must be 1 to 300 characters long; got ''"),
         (lambda: dataset_message("a.b", business_date="yesterday"), "a date such as 2026-09-01"),
-        (lambda: dataset_message("a.b", occurred_at="2026-09-01T06:00"), "a time with its zone"),
-        (lambda: dataset_message("a.b", occurred_at="six"), "a time with its zone"),
+        (lambda: dataset_message("a.b", occurred_at="2026-09-01T06:00"), "a time with a time zone"),
+        (lambda: dataset_message("a.b", occurred_at="six"), "a time with a time zone"),
         (
             lambda: dataset_message("a.b", occurred_at="0001-01-01T00:00:00+14:00"),
-            "a time with its zone",
+            "a time with a time zone",
         ),
         (lambda: dataset_message("a.b", business_date="9999-12-31"), "to 2199-12-31"),
         (lambda: dataset_message("a.b", business_date=date.min), "from 1900-01-01"),
         (lambda: dataset_message("a.b", schema=[{"type": "int"}]), "a mapping of column to type"),
     ],
 )  # fmt: skip
-def test_a_wrong_report_says_what_would_be_right(call: Any, said: str) -> None:
-    with pytest.raises(BadReportError, match=said.replace("(", r"\(")):
+def test_an_invalid_report_explains_what_is_expected(call: Any, message: str) -> None:
+    with pytest.raises(BadReportError, match=message.replace("(", r"\(")):
         call()

@@ -1,4 +1,4 @@
-"""The client and a real `floe api`: what was reported while it was down is there, once."""
+"""The client and a real `floe api`: reports made while it was down arrive once."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ SERVE = "import typer; from floe.cli.api import api; typer.run(api)"
 
 @contextmanager
 def floe_api(folder: Path, port: int = 0) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """Run `floe api` in a folder of its own, and say where it is."""
+    """Run `floe api` in a folder; yield its address and process."""
     command = [sys.executable, "-c", SERVE, "--port", str(port)]
     with running(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -29,22 +29,22 @@ def floe_api(folder: Path, port: int = 0) -> Iterator[tuple[str, "subprocess.Pop
 
 
 def tags(folder: Path) -> dict[str, list[str]]:
-    """The versions that the catalog of a folder holds, by dataset."""
+    """Return the versions in the catalog of a folder, by dataset."""
     catalog = open_catalog(f"sqlite:///{folder / '.floe' / 'catalog.db'}")
     with catalog.reading() as session:
-        found = {
+        versions = {
             name: [
-                one.version_tag
-                for one in list_versions(session, find_dataset(session, name).dataset_id)
+                version.version_tag
+                for version in list_versions(session, find_dataset(session, name).dataset_id)
             ]
             for name in ("night.t0", "night.t1", "night.t2", "night.t3")
         }
     catalog.close()
-    return found
+    return versions
 
 
 @pytest.mark.slow
-def test_reports_survive_an_api_that_is_down_killed_and_up_again(
+def test_reports_survive_a_killed_and_restarted_api(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with floe_api(host) as (url, process):
@@ -52,8 +52,8 @@ def test_reports_survive_an_api_that_is_down_killed_and_up_again(
         assert Client().register_dataset("night.t0", "v1", rows=1).delivered
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        for number in (1, 2):
-            delivery = Client().register_dataset(f"night.t{number}", "v1")
+        for index in (1, 2):
+            delivery = Client().register_dataset(f"night.t{index}", "v1")
             assert delivery.state is State.SPOOLED
     with floe_api(host, port=int(url.rpartition(":")[2])):
         drained = Client().deliver()
@@ -62,12 +62,12 @@ def test_reports_survive_an_api_that_is_down_killed_and_up_again(
         assert Client().register_dataset("night.t3", "v1").delivered
         stranger = Client(token="nobody").register_dataset("night.t3", "v2")
         assert stranger.state is State.SPOOLED
-        assert "does not accept the token (401)" in stranger.reason
-    assert tags(host) == {f"night.t{number}": ["v1"] for number in range(4)}
+        assert "rejected the token (401)" in stranger.reason
+    assert tags(host) == {f"night.t{index}": ["v1"] for index in range(4)}
 
 
 @pytest.mark.slow
-def test_an_event_that_the_door_refuses_is_put_aside(
+def test_an_event_that_the_door_refuses_is_saved(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with floe_api(host) as (url, _):
@@ -76,8 +76,8 @@ def test_an_event_that_the_door_refuses_is_put_aside(
         refused = client.send({"run": {"runId": "1"}, "eventType": "NOPE"})
         assert refused.state is State.REFUSED
         assert "$.eventType" in refused.reason
-        for number in range(3):
-            client.spool.append(b'{"job":{}}' if number == 1 else b'{"eventTime":"x"}')
+        for index in range(3):
+            client.spool.append(b'{"job":{}}' if index == 1 else b'{"eventTime":"x"}')
         client.spool.append(
             b'{"eventTime":"2026-09-01T06:00:00Z","job":{"namespace":"A","name":"B"}}'
         )

@@ -1,4 +1,4 @@
-"""The client's page names everything, and what docs/legacy.md shows works."""
+"""The client's reference page is complete, and the examples of docs/legacy.md work."""
 
 import inspect
 import os
@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import floe.client
 from floe.cli.events import app as events
-from floe.cli.register_dataset import register_dataset
-from floe.cli.register_process import register_process
+from floe.cli.register import register_dataset, register_process
 from tests.client.fake_api import FakeApi
 
 ROOT = Path(__file__).parents[2]
@@ -87,14 +86,14 @@ def test_the_python_examples_run(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize("example", examples("sh"))
-def test_the_shell_examples_are_shell(example: str) -> None:
+def test_the_shell_examples_are_valid_shell(example: str) -> None:
     subprocess.run(["sh", "-n"], input=example, text=True, check=True)
 
 
 @pytest.mark.parametrize(
     ("command", "code", "kind"), [("true", 0, "COMPLETE"), ("exit 3", 3, "FAIL")]
 )
-def test_the_wrapper_reports_and_keeps_the_exit_code(
+def test_the_shell_wrapper_reports_and_keeps_the_exit_code(
     api: FakeApi, host: Path, command: str, code: int, kind: str
 ) -> None:
     done = run_wrapper(host, command)
@@ -106,13 +105,12 @@ def test_the_wrapper_reports_and_keeps_the_exit_code(
 
 
 def run_wrapper(host: Path, command: str) -> "subprocess.CompletedProcess[str]":
-    """Run docs' wrapper, with a `floe` that has the two calls."""
-    (wrapper,) = (one for one in examples("sh") if one.startswith("#!/bin/sh"))
+    """Run the wrapper of docs/legacy.md, with a `floe` that has only the two calls."""
+    (wrapper,) = (example for example in examples("sh") if example.startswith("#!/bin/sh"))
     (host / "floe-run").write_text(wrapper)
     code = (
-        "import typer; from floe.cli.register_dataset import register_dataset as one; "
-        "from floe.cli.register_process import register_process as two; "
-        "app = typer.Typer(); app.command()(one); app.command()(two); app()"
+        "import typer; from floe.cli import register; app = typer.Typer(); "
+        "app.command()(register.register_dataset); app.command()(register.register_process); app()"
     )
     floe_command = host / "floe"
     floe_command.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n")

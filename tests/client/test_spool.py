@@ -1,4 +1,4 @@
-"""Messages that wait on disk: in order, whole, within their limit, whoever adds them."""
+"""Messages queued on disk: in order, complete and within the limit."""
 
 import errno
 import os
@@ -20,34 +20,34 @@ def spool(host: Path) -> Spool:
 
 
 def drain(spool: Spool, most: int = 10) -> list[bytes]:
-    found: list[bytes] = []
+    bodies: list[bytes] = []
     with spool.delivering(wait=True):
         while waiting := spool.next(most):
-            found += waiting.bodies
+            bodies += waiting.bodies
             spool.advance(waiting.segment, waiting.ends[-1])
-    return found
+    return bodies
 
 
-def test_messages_come_out_in_the_order_they_went_in(spool: Spool) -> None:
-    bodies = [f'{{"n":{number}}}'.encode() for number in range(25)]
+def test_messages_are_delivered_in_order(spool: Spool) -> None:
+    bodies = [f'{{"n":{index}}}'.encode() for index in range(25)]
     for body in bodies:
         spool.append(body)
     assert spool.count_waiting() == 25
     assert drain(spool) == bodies
 
 
-def test_a_delivered_spool_leaves_no_files_of_messages(spool: Spool) -> None:
+def test_a_delivered_spool_leaves_no_message_files(spool: Spool) -> None:
     spool.append(b"{}")
     drain(spool)
     assert not [*spool.folder.glob("*.ndjson"), *spool.folder.glob("*.done")]
 
 
-def test_a_long_queue_is_several_files_and_frees_them_as_it_goes(
+def test_a_long_queue_has_several_files_that_are_removed_on_delivery(
     spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool_module, "SEGMENT_BYTES", 20)
-    for number in range(9):
-        spool.append(b'{"n":%d}' % number)
+    for index in range(9):
+        spool.append(b'{"n":%d}' % index)
     before = len(list(spool.folder.glob("*.ndjson")))
     with spool.delivering(wait=True):
         waiting = spool.next(MANY)
@@ -69,7 +69,7 @@ def test_a_message_knows_when_it_is_done(spool: Spool) -> None:
     assert spool.is_done(second)
 
 
-def test_what_a_killed_process_left_half_written_is_cut_off(spool: Spool) -> None:
+def test_a_half_written_message_of_a_killed_process_is_cut_off(spool: Spool) -> None:
     ticket = spool.append(b"whole")
     with ticket.segment.open("ab") as file:
         file.write(b"half of a mess")
@@ -77,7 +77,7 @@ def test_what_a_killed_process_left_half_written_is_cut_off(spool: Spool) -> Non
     assert drain(spool) == [b"whole", b"next"]
 
 
-def test_half_a_message_alone_is_removed_by_who_delivers(spool: Spool) -> None:
+def test_delivery_removes_a_half_written_message_at_the_end(spool: Spool) -> None:
     ticket = spool.append(b"whole")
     with ticket.segment.open("ab") as file:
         file.write(b"half")
@@ -86,16 +86,16 @@ def test_half_a_message_alone_is_removed_by_who_delivers(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"99999", b"-4"])
-def test_a_place_that_cannot_be_read_counts_from_the_start(spool: Spool, content: bytes) -> None:
+def test_an_invalid_offset_delivers_from_the_start(spool: Spool, content: bytes) -> None:
     ticket = spool.append(b"again")
     ticket.segment.with_suffix(".done").write_bytes(content)
     assert drain(spool) == [b"again"]
 
 
-def test_a_full_spool_says_so_and_takes_more_once_it_is_delivered(host: Path) -> None:
+def test_a_full_spool_raises_and_accepts_messages_after_delivery(host: Path) -> None:
     spool = Spool(host / "spool", API, limit=100)
     spool.append(b"x" * 60)
-    with pytest.raises(SpoolFullError, match="FLOE_SPOOL_LIMIT allows more"):
+    with pytest.raises(SpoolFullError, match="increase FLOE_SPOOL_LIMIT"):
         spool.append(b"y" * 60)
     drain(spool)
     spool.append(b"y" * 60)
@@ -106,8 +106,8 @@ def test_a_disk_that_fills_up_leaves_no_half_message(
 ) -> None:
     spool.append(b"before")
 
-    def write_a_part(number: int, content: bytes) -> None:
-        os.write(number, content[:3])
+    def write_a_part(descriptor: int, content: bytes) -> None:
+        os.write(descriptor, content[:3])
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
@@ -121,19 +121,19 @@ def test_a_disk_that_fills_up_leaves_no_half_message(
 def test_threads_and_processes_share_a_spool(spool: Spool) -> None:
     def add(worker: int) -> None:
         mine = Spool(spool.folder.parent, API, limit=1_000_000)
-        for number in range(20):
-            mine.append(b"%d.%d" % (worker, number))
+        for index in range(20):
+            mine.append(b"%d.%d" % (worker, index))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add, range(4)))
-    found = drain(spool)
-    assert len(found) == len(set(found)) == 80
+    bodies = drain(spool)
+    assert len(bodies) == len(set(bodies)) == 80
     for worker in range(4):
-        own = [body for body in found if body.startswith(b"%d." % worker)]
-        assert own == [b"%d.%d" % (worker, number) for number in range(20)]
+        own = [body for body in bodies if body.startswith(b"%d." % worker)]
+        assert own == [b"%d.%d" % (worker, index) for index in range(20)]
 
 
-def test_only_one_delivers_at_a_time(spool: Spool) -> None:
+def test_only_one_process_delivers_at_a_time(spool: Spool) -> None:
     spool.append(b"{}")
     with (
         spool.delivering(wait=False) as first,
@@ -142,13 +142,13 @@ def test_only_one_delivers_at_a_time(spool: Spool) -> None:
         assert (first, second) == (True, False)
 
 
-def test_others_may_not_read_what_waits(spool: Spool) -> None:
+def test_other_users_cannot_read_spooled_messages(spool: Spool) -> None:
     ticket = spool.append(b"{}")
     assert ticket.segment.stat().st_mode & 0o077 == 0
     assert spool.folder.stat().st_mode & 0o077 == 0
 
 
-def test_a_spool_that_others_could_read_is_closed_with_the_next_message(spool: Spool) -> None:
+def test_permissions_of_a_readable_spool_are_fixed_with_the_next_message(spool: Spool) -> None:
     ticket = spool.append(b"{}")
     spool.folder.chmod(0o755)
     ticket.segment.chmod(0o644)
@@ -159,7 +159,7 @@ def test_a_spool_that_others_could_read_is_closed_with_the_next_message(spool: S
     ]
 
 
-def test_what_was_refused_is_kept_with_its_reason(spool: Spool) -> None:
+def test_a_refused_message_is_saved_with_its_reason(spool: Spool) -> None:
     spool.append(b'{"bad":1}')
     spool.refuse(b'{"bad":1}', "422: $.run is missing")
     assert spool.is_refused(b'{"bad":1}')
@@ -167,7 +167,7 @@ def test_what_was_refused_is_kept_with_its_reason(spool: Spool) -> None:
     assert spool.count_refused() == 1
 
 
-def test_what_waits_for_one_api_is_not_seen_by_another(spool: Spool) -> None:
+def test_spooled_messages_of_an_api_are_invisible_to_another(spool: Spool) -> None:
     other = Spool(spool.folder.parent, "http://other.example.com", limit=1_000_000)
     spool.append(b"ours")
     other.append(b"theirs")
@@ -175,7 +175,7 @@ def test_what_waits_for_one_api_is_not_seen_by_another(spool: Spool) -> None:
     assert drain(spool) == [b"ours"]
 
 
-def test_what_waits_for_others_is_counted(spool: Spool) -> None:
+def test_messages_for_other_apis_are_counted(spool: Spool) -> None:
     other = Spool(spool.folder.parent, "http://other.example.com", limit=1_000_000)
     spool.append(b"1")
     assert other.others() == [(API, 1)]
@@ -183,7 +183,7 @@ def test_what_waits_for_others_is_counted(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("recipient", ["http://x/" + "a" * 5000, "/srv/\u00e9t\u00e9/../x\ny", ""])
-def test_any_recipient_has_a_folder_of_its_own(host: Path, recipient: str) -> None:
+def test_every_recipient_has_its_own_folder(host: Path, recipient: str) -> None:
     spool = Spool(host / "spool", recipient, limit=1_000_000)
     spool.append(b"1")
     assert spool.folder.parent == host / "spool"

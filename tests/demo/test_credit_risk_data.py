@@ -1,4 +1,4 @@
-"""The demo's data is delivered as declared, the same each time, and gives numbers to look at."""
+"""The demo's data matches its declaration, is always the same, and gives realistic results."""
 
 import csv
 import hashlib
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of data, as the command makes it."""
+    """The data folder that the script creates."""
     folder = tmp_path_factory.mktemp("demo") / "data"
     make_data.main(["--folder", str(folder)])
     return folder
@@ -42,7 +42,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def night(data: Path) -> Iterator[sqlite3.Connection]:
-    """A database in which the demo's processes have run for two nights, the second being NIGHT."""
+    """A database in which the demo's processes have run for two days, the second one NIGHT."""
     database = sqlite3.connect(":memory:")
     database.create_function("greatest", 2, max)
     run_night(database, data, date(2026, 8, 31))
@@ -56,7 +56,7 @@ def night(data: Path) -> Iterator[sqlite3.Connection]:
 
 
 def run_night(database: sqlite3.Connection, data: Path, day: date) -> None:
-    """Fill the tables that the feeds deliver, then run what computes exposure and loss."""
+    """Load the feeds, then run the processes that compute exposure and loss."""
     for feed, dataset in FEEDS.items():
         fill(database, dataset, good_rows(data, feed, day))
     parties = counterparties(data)
@@ -70,7 +70,7 @@ def run_night(database: sqlite3.Connection, data: Path, day: date) -> None:
 
 
 def run_process(database: sqlite3.Connection, name: str) -> None:
-    """Run a process's SQL: its inputs under their aliases, its result under its dataset's name."""
+    """Run a process's SQL, with inputs under their aliases and the result under its dataset."""
     process = SPEC.processes[name]
     for alias, input_ in process.inputs.items():
         if alias != "yesterday":
@@ -123,7 +123,7 @@ def feed_file(data: Path, feed: str, day: date) -> Path:
 
 
 def data_lines(data: Path, feed: str, day: date) -> list[str]:
-    """The lines between the header, which must be the declared columns, and the trailer."""
+    """The lines between header and trailer; the header must have the declared columns."""
     delimiter = ";" if feed == "collateral" else ","
     header, *lines = feed_file(data, feed, day).read_text().splitlines()
     assert tuple(header.split(delimiter)) == SPEC.datasets[FEEDS[feed]].column_names
@@ -159,25 +159,27 @@ def typed(text: str, type_: str, date_format: str) -> object:
 
 
 def decimal(text: str, type_: str) -> Decimal:
-    """A number that the type holds without loss; anything else is an error."""
+    """Parse a decimal; raise ValueError if the type cannot hold it without loss."""
     precision, scale = map(int, type_.removeprefix("decimal(").removesuffix(")").split(","))
-    number = Decimal(text)
-    if number != round(number, scale) or abs(number) >= 10 ** (precision - scale):
+    value = Decimal(text)
+    if value != round(value, scale) or abs(value) >= 10 ** (precision - scale):
         raise ValueError(text)
-    return number
+    return value
 
 
-def test_days_are_the_business_days_of_the_week_around_the_night() -> None:
+def test_the_days_are_six_consecutive_business_days() -> None:
     assert SPEC.calendar is not None
     calendar = get_calendar(SPEC.calendar)
-    expected = [calendar.shift(date(2026, 8, 26), days) for days in range(6)]
+    expected = [date(2026, 8, 26)]
+    while len(expected) < 6:
+        expected.append(calendar.next_business_day(expected[-1]))
     assert expected == make_data.DAYS
     assert make_data.DAYS[-1] == date(2026, 9, 2)
 
 
 @pytest.mark.parametrize("day", make_data.DAYS, ids=str)
 @pytest.mark.parametrize("feed", ["fx", "positions"])
-def test_manifest_vouches_for_the_file_beside_it(data: Path, feed: str, day: date) -> None:
+def test_the_manifest_matches_its_file(data: Path, feed: str, day: date) -> None:
     path = feed_file(data, feed, day)
     rows = len(data_lines(data, feed, day))
     checksum = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -188,14 +190,14 @@ def test_manifest_vouches_for_the_file_beside_it(data: Path, feed: str, day: dat
 
 
 @pytest.mark.parametrize("day", make_data.DAYS, ids=str)
-def test_trailer_of_collateral_counts_the_lines_before_it(data: Path, day: date) -> None:
+def test_the_trailer_of_collateral_counts_the_lines_before_it(data: Path, day: date) -> None:
     trailer = feed_file(data, "collateral", day).read_text().splitlines()[-1]
     assert trailer == f"TRL;{len(data_lines(data, 'collateral', day))}"
 
 
 @pytest.mark.parametrize("day", make_data.DAYS, ids=str)
 @pytest.mark.parametrize("feed", FEEDS)
-def test_values_fit_their_types_but_for_a_few_lines_of_one_day(
+def test_values_have_their_declared_types_except_a_few_lines_of_one_day(
     data: Path, feed: str, day: date
 ) -> None:
     rows = good_rows(data, feed, day)
@@ -207,18 +209,18 @@ def test_values_fit_their_types_but_for_a_few_lines_of_one_day(
 
 
 @pytest.mark.parametrize("day", make_data.DAYS, ids=str)
-def test_feeds_pass_the_checks_that_their_datasets_declare(data: Path, day: date) -> None:
+def test_feeds_pass_the_declared_checks(data: Path, day: date) -> None:
     rates, positions, collateral = (good_rows(data, feed, day) for feed in FEEDS)
     known = {party["counterparty_id"] for party in counterparties(data)}
     currencies = {rate["currency"] for rate in rates}
     assert len(currencies) == len(rates) == 8
     assert min(rate["rate"] for rate in rates) > 0
-    assert 480 < len({one["position_id"] for one in positions}) == len(positions) < 520
-    assert {one["product"] for one in positions} == {"loan", "bond", "swap", "forward"}
-    assert {one["counterparty_id"] for one in positions + collateral} <= known
-    assert {one["currency"] for one in positions + collateral} <= currencies
-    assert all(0 <= one["haircut"] <= 1 for one in collateral)
-    assert all(one["maturity"] > day for one in positions)
+    assert 480 < len({position["position_id"] for position in positions}) == len(positions) < 520
+    assert {position["product"] for position in positions} == {"loan", "bond", "swap", "forward"}
+    assert {row["counterparty_id"] for row in positions + collateral} <= known
+    assert {row["currency"] for row in positions + collateral} <= currencies
+    assert all(0 <= row["haircut"] <= 1 for row in collateral)
+    assert all(position["maturity"] > day for position in positions)
 
 
 def test_every_counterparty_has_a_rating_with_a_default_rate(data: Path) -> None:
@@ -242,7 +244,7 @@ def test_every_counterparty_has_an_exposure_and_a_loss_below_it(night: sqlite3.C
     assert 1_000_000 < sum(row["expected_loss"] for row in losses) < 100_000_000
 
 
-def test_exposures_move_a_little_from_one_night_to_the_next(night: sqlite3.Connection) -> None:
+def test_exposures_change_little_from_one_day_to_the_next(night: sqlite3.Connection) -> None:
     usage = select(night, "credit.limit_usage")
     exposure, change = (sum(row[name] for row in usage) for name in ("exposure", "change"))
     assert 0 < abs(change) < exposure / 10
@@ -256,25 +258,23 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def test_a_second_run_leaves_every_file_alone(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_run_writes_no_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(data)
     make_data.main(["--folder", str(data)])
     assert contents(data) == before
-    assert capsys.readouterr().out == f"{len(before)} files, 0 of them written anew.\n"
+    assert capsys.readouterr().out == f"{len(before)} files, 0 of them written.\n"
 
 
-def test_another_process_makes_the_same_bytes(data: Path, tmp_path: Path) -> None:
+def test_another_process_creates_the_same_bytes(data: Path, tmp_path: Path) -> None:
     script = DEMO.root / "make_data.py"
     subprocess.run([sys.executable, script, "--folder", tmp_path], check=True, capture_output=True)
-    assert {name: one[0] for name, one in contents(tmp_path).items()} == {
-        name: one[0] for name, one in contents(data).items()
+    assert {name: content for name, (content, _) in contents(tmp_path).items()} == {
+        name: content for name, (content, _) in contents(data).items()
     }
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_corrupting_changes_one_delivery_and_the_next_run_heals_it(
+def test_corrupting_changes_one_delivery_and_the_next_run_restores_it(
     data: Path, tmp_path: Path, feed: str
 ) -> None:
     copy = shutil.copytree(data, tmp_path / "data")

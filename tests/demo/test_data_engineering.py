@@ -1,4 +1,4 @@
-"""The demo shop: under fifty lines of YAML, plain assets, and every dbt model seen on its own."""
+"""The demo shop: under 50 lines of YAML, plain assets, and an asset for every dbt model."""
 
 import ast
 import shutil
@@ -11,7 +11,7 @@ from dagster import AssetKey, DagsterInstance, Definitions, ExecuteInProcessResu
 
 from floe.execution.spark.server import stop_server
 from floe.execution.workspace import load_site
-from floe.orchestration.parts import Parts
+from floe.orchestration.loading import Parts
 from floe.settings import ProjectPaths
 from floe.spec import validate_project
 from tests.orchestration.projects import load_definitions, load_parts
@@ -32,10 +32,10 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the demo, as one has it after a clone."""
-    made_by_runs = shutil.ignore_patterns(".floe", "target", "logs", "__pycache__")
+    """A copy of the demo as it is after a clone."""
+    generated = shutil.ignore_patterns(".floe", "target", "logs", "__pycache__")
     folder = tmp_path_factory.mktemp("demo") / "shop"
-    return Path(shutil.copytree(DEMO, folder, ignore=made_by_runs))
+    return Path(shutil.copytree(DEMO, folder, ignore=generated))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def upstream(parts: Parts, name: str) -> set[str]:
     return {".".join(dep.asset_key.path) for dep in parts.specs[AssetKey(name.split("."))].deps}
 
 
-def test_all_of_the_orchestration_is_under_fifty_lines_of_yaml() -> None:
+def test_the_orchestration_is_under_fifty_lines_of_yaml() -> None:
     assert len((DEMO / "floe.yaml").read_text().splitlines()) < 50
     assert not validate_project(ProjectPaths(DEMO), {}).findings
 
@@ -59,7 +59,7 @@ def test_definitions_only_call_the_factory() -> None:
     assert ast.unparse(assigned) == "definitions = FloeDefinitions.from_compiled_artifacts()"
 
 
-def test_each_dbt_model_is_an_asset_and_none_wraps_another(parts: Parts) -> None:
+def test_each_dbt_model_is_an_asset_of_its_own(parts: Parts) -> None:
     names = {".".join(key.path) for key in parts.executable}
     assert names == BRONZE | MODELS | {"gold.daily_revenue", "ops.best_sellers"}
 
@@ -79,13 +79,14 @@ def test_bronze_and_the_incremental_model_have_a_partition_for_each_day(parts: P
     assert not daily & MODELS
 
 
-def test_schedule_runs_only_where_the_environment_says_so(
+def test_the_schedule_runs_only_if_the_environment_enables_it(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = []
-    for said in ("false", "true"):
-        monkeypatch.setenv("SCHEDULE_ENABLED", said)
-        (nightly,) = [one for one in load_parts(shop).schedules if one.name == "nightly"]
+    for enabled in ("false", "true"):
+        monkeypatch.setenv("SCHEDULE_ENABLED", enabled)
+        schedules = {schedule.name: schedule for schedule in load_parts(shop).schedules}
+        nightly = schedules["nightly"]
         states.append(nightly.default_status.value)
     assert states == ["STOPPED", "RUNNING"]
 
@@ -97,18 +98,22 @@ def definitions(shop: Path) -> Iterator[Definitions]:
 
 
 def rows_of(result: ExecuteInProcessResult) -> dict[str, Any]:
-    found = [event.materialization for event in result.get_asset_materialization_events()]
+    materializations = [
+        event.materialization for event in result.get_asset_materialization_events()
+    ]
     return {
-        ".".join(one.asset_key.path): one.metadata["dagster/row_count"].value
-        for one in found
-        if "dagster/row_count" in one.metadata
+        ".".join(materialization.asset_key.path): materialization.metadata[
+            "dagster/row_count"
+        ].value
+        for materialization in materializations
+        if "dagster/row_count" in materialization.metadata
     }
 
 
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_day_goes_from_bronze_to_gold_and_the_next_day_adds_its_own(
+def test_a_day_is_computed_from_bronze_to_gold_and_the_next_day_adds_its_rows(
     definitions: Definitions,
 ) -> None:
     job = definitions.resolve_job_def("shop")
@@ -117,11 +122,11 @@ def test_day_goes_from_bronze_to_gold_and_the_next_day_adds_its_own(
         second = job.execute_in_process(instance=instance, partition_key="2026-01-06")
     assert first.success
     assert second.success
-    one, two = rows_of(first), rows_of(second)
-    assert set(one) == BRONZE | MODELS | {"gold.daily_revenue"}
-    # A day's raw rows are that day's alone; what stands on them has both days.
-    assert {one[name] == two[name] for name in BRONZE} == {True}
-    assert two["silver.stg_customers"] == 2 * one["silver.stg_customers"]
-    assert (one["gold.daily_revenue"], two["gold.daily_revenue"]) == (1, 2)
+    first_rows, second_rows = rows_of(first), rows_of(second)
+    assert set(first_rows) == BRONZE | MODELS | {"gold.daily_revenue"}
+    # Bronze has only the rows of the day; everything downstream has both days.
+    assert {first_rows[name] == second_rows[name] for name in BRONZE} == {True}
+    assert second_rows["silver.stg_customers"] == 2 * first_rows["silver.stg_customers"]
+    assert (first_rows["gold.daily_revenue"], second_rows["gold.daily_revenue"]) == (1, 2)
     assert all(check.passed for check in second.get_asset_check_evaluations())
     assert len(second.get_asset_check_evaluations()) == 11

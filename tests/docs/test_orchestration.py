@@ -1,4 +1,4 @@
-"""docs/reference/orchestration.md names a test for every requirement, and each of them exists."""
+"""docs/reference/orchestration.md names an existing test for every requirement."""
 
 import re
 from pathlib import Path
@@ -16,19 +16,19 @@ ROWS = {
 STORIES = {1: 3, 2: 3, 3: 4, 4: 3, 5: 3, 6: 3}
 """How many acceptance scenarios each user story has."""
 REQUIREMENTS = [
-    *(f"FR-{number:03}" for number in range(1, 49)),
-    *(f"SC-{number:03}" for number in range(1, 11)),
-    *(f"US-{story}.{number}" for story, most in STORIES.items() for number in range(1, most + 1)),
-    *(f"EC-{number}" for number in range(1, 9)),
+    *(f"FR-{index:03}" for index in range(1, 49)),
+    *(f"SC-{index:03}" for index in range(1, 11)),
+    *(f"US-{story}.{index}" for story, count in STORIES.items() for index in range(1, count + 1)),
+    *(f"EC-{index}" for index in range(1, 9)),
 ]
 
 
-def test_every_requirement_has_its_line_once_and_in_order() -> None:
+def test_every_requirement_is_listed_once_and_in_order() -> None:
     assert re.findall(r"^\| ((?:FR|SC|US|EC)-[\d.]+) \|", PAGE, re.MULTILINE) == REQUIREMENTS
 
 
 @pytest.mark.parametrize("name", REQUIREMENTS)
-def test_what_shows_a_requirement_exists(name: str) -> None:
+def test_the_tests_of_a_requirement_exist(name: str) -> None:
     assert ROWS[name]
     for file, test in ROWS[name]:
         assert re.search(rf"^ *def {test}\(", (TESTS / file).read_text(), re.MULTILINE), test

@@ -1,4 +1,4 @@
-"""Pages lead to files that exist, and name functions that the code has."""
+"""Links of pages work, and guides name files and functions that exist."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+def test_every_link_of_a_page_works(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if link.startswith(("http://", "https://")):
@@ -37,7 +37,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 
 
 def sources(path: str) -> list[Path]:
-    """The files that a page may mean: by their whole path, or by the end of it."""
+    """Return the files that a path in a page may refer to: by its end, or by its whole path."""
     if (ROOT / path).is_file():
         return [ROOT / path]
     return [file for file in SOURCE.rglob("*.py") if f"/{file.as_posix()}".endswith(f"/{path}")]
@@ -45,10 +45,10 @@ def sources(path: str) -> list[Path]:
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
 def test_a_guide_names_only_files_and_functions_that_exist(page: Path) -> None:
-    wrong = []
+    missing = []
     for path, name in re.findall(r"`([\w/]+\.py)(?:: (\w+))?", page.read_text()):
         texts = [file.read_text() for file in sources(path) if file.is_file()]
-        wanted = rf"^\s*(?:async def|def|class) {name}\b" if name else ""
-        if not any(re.search(wanted, text, re.MULTILINE) for text in texts):
-            wrong.append(f"{path}: {name}")
-    assert wrong == []
+        definition = rf"^\s*(?:async def|def|class) {name}\b" if name else ""
+        if not any(re.search(definition, text, re.MULTILINE) for text in texts):
+            missing.append(f"{path}: {name}")
+    assert missing == []

@@ -1,4 +1,4 @@
-"""docs/reference/running.md names every command, option, engine, mode, check and state there is."""
+"""docs/reference/running.md names every command, option, engine, mode, check and state."""
 
 import json
 import re
@@ -10,17 +10,17 @@ import typer
 
 from floe.catalog.versions import NEXT_STATES
 from floe.cli import app
-from floe.execution import batch, leases, outages
+from floe.execution import batch, failures, leases
 from floe.execution.column_lineage import Use
 from floe.execution.engines import command
-from floe.execution.formats.registry import OWN, format_named
-from floe.execution.maintenance.items import Kind
+from floe.execution.formats.registry import BUILT_IN_FORMATS, format_named
+from floe.execution.maintenance.sweep import Kind
 from floe.execution.spark.server import ServerStatus
-from floe.execution.versions.contracts import WIDENINGS
-from floe.orchestration.launcher.zygote import GRACE_SECONDS
+from floe.execution.versions.schema_fit import WIDENINGS
+from floe.orchestration.launcher.warm_process import GRACE_SECONDS
 from floe.services.dagster_services import CODE, DAEMON, HOME, WEB, WORKERS
 from floe.services.state import State
-from floe.services.units import ATTEMPTS
+from floe.services.supervisor import ATTEMPTS
 from floe.spec.checks import AnyCheck
 from floe.spec.processes import Engine, Mapping, WriteMode
 
@@ -34,25 +34,25 @@ NAMES = (*SERVICES, "run", "backfill", "check", *LOOK, *UPKEEP, "spark")
 
 
 def commands() -> dict[str, Any]:
-    """The commands of the page as the command line has them, those of a group one by one."""
-    found: dict[str, Any] = {}
+    """Return the commands of the page; those of a group one by one."""
+    listed: dict[str, Any] = {}
     every: Any = typer.main.get_command(app)
     for name in NAMES:
         inner = getattr(every.commands[name], "commands", None)
-        group = {f"{name} {own}": one for own, one in (inner or {}).items()}
-        found |= group or {name: every.commands[name]}
-    return found
+        group = {f"{name} {sub}": command for sub, command in (inner or {}).items()}
+        listed |= group or {name: every.commands[name]}
+    return listed
 
 
 COMMANDS = commands()
 
 
 def section(title: str) -> str:
-    """What stands under a heading, up to the next one of its kind or above."""
+    """Return the text under a heading, up to the next one of the same or a higher level."""
     level = title.partition(" ")[0]
-    found = re.search(rf"^{re.escape(title)}\n(.*?)(?=^#{{1,{len(level)}}} |\Z)", PAGE, re.M | re.S)
-    assert found is not None, f"the page has no {title}"
-    return found[1]
+    match = re.search(rf"^{re.escape(title)}\n(.*?)(?=^#{{1,{len(level)}}} |\Z)", PAGE, re.M | re.S)
+    assert match is not None, f"the page has no {title}"
+    return match[1]
 
 
 def words(text: str) -> set[str]:
@@ -60,27 +60,27 @@ def words(text: str) -> set[str]:
 
 
 def rows(title: str) -> dict[str, list[str]]:
-    """The tables under a heading: their first cells, and the others of each line."""
+    """Return the tables under a heading: the first cell of each row, with the others."""
     lines = [line.strip("| ").split(" | ") for line in section(title).splitlines()]
     return {cells[0].strip("`"): cells[1:] for cells in lines if len(cells) > 1}
 
 
-def options(one: Any) -> set[str]:
-    found = {name for param in one.params for name in param.opts if name.startswith("-")}
-    return found - {"--help", "-h"}
+def options(target: Any) -> set[str]:
+    names = {name for param in target.params for name in param.opts if name.startswith("-")}
+    return names - {"--help", "-h"}
 
 
-def shown(name: str, one: Any) -> str:
-    """A command as the table shows it, with its arguments."""
-    given = [param for param in one.params if param.param_type_name == "argument"]
-    called = [(param, (param.metavar or str(param.name).upper())) for param in given]
+def usage(name: str, target: Any) -> str:
+    """Return a command as the table shows it, with its arguments."""
+    declared = [param for param in target.params if param.param_type_name == "argument"]
+    called = [(param, (param.metavar or str(param.name).upper())) for param in declared]
     arguments = [word if param.required else f"[{word.strip('[]')}]" for param, word in called]
     return " ".join(["floe", name, *arguments])
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_listed_with_all_its_options(name: str) -> None:
-    (described,) = rows("## Commands")[shown(name, COMMANDS[name])]
+    (described,) = rows("## Commands")[usage(name, COMMANDS[name])]
     assert words(described) == options(COMMANDS[name])
 
 
@@ -91,7 +91,7 @@ def test_every_option_of_a_run_is_explained() -> None:
     assert explained == options(COMMANDS["run"]) - {"--project", "-p", "--json"}
 
 
-def test_every_option_service_and_state_of_what_is_up_is_explained() -> None:
+def test_every_option_service_and_state_of_floe_up_is_explained() -> None:
     explained = rows("## Bringing it up")
     assert options(COMMANDS["up"]) - {"--project", "-p"} <= explained.keys()
     assert {"spark", "api", HOME, CODE, WORKERS, WEB, DAEMON} <= explained.keys()
@@ -128,7 +128,7 @@ def test_every_check_kind_is_explained() -> None:
 def test_every_write_mode_is_explained_and_listed_for_each_format() -> None:
     table = rows("## Write modes")
     assert set(get_args(WriteMode)) <= table.keys()
-    for entry in OWN:
+    for entry in BUILT_IN_FORMATS:
         assert words(table[entry.name][0]) == set(format_named(entry.name).modes)
 
 
@@ -141,18 +141,20 @@ def test_every_engine_is_explained() -> None:
     assert all(f"**`{engine}`.**" in section("## Engines") for engine in get_args(Engine))
 
 
-def test_every_variable_that_a_command_gets_is_explained() -> None:
+def test_every_variable_of_a_command_is_explained() -> None:
     run, report = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.S))
     given = {command.RUN_FILE, command.REPORT_FILE, *command._flat(run)}
     explained = words(section("## Engines"))
     patterns = [
         re.sub(r"<\w+>", r"[A-Z_]+", word) for word in explained if word.startswith("FLOE_")
     ]
-    assert [name for name in given if not any(re.fullmatch(one, name) for one in patterns)] == []
+    assert [
+        name for name in given if not any(re.fullmatch(pattern, name) for pattern in patterns)
+    ] == []
     assert list(report) == ["outputs"]
 
 
-def test_every_kind_of_vacuumed_thing_and_every_state_of_spark_is_named() -> None:
+def test_every_kind_that_vacuum_removes_and_every_state_of_spark_is_named() -> None:
     assert set(get_args(Kind)) <= words(
         section("### `floe vacuum`, `floe compact`, `floe analyze`")
     )
@@ -173,9 +175,9 @@ def test_every_widening_is_named() -> None:
         )
 
 
-def test_times_are_those_of_the_code() -> None:
+def test_times_match_the_code() -> None:
     text = section("## Retry, timeout, concurrency")
-    assert f"last {leases.LASTS.seconds} seconds" in text
-    assert f"every {leases.BEAT_SECONDS:.0f}" in text
+    assert f"last {leases.LEASE_DURATION.seconds} seconds" in text
+    assert f"every {leases.RENEW_SECONDS:.0f}" in text
     assert f"{command.GRACE_SECONDS} seconds later SIGKILL" in text
-    assert f"waits {outages.PATIENCE.seconds // 60} minutes" in text
+    assert f"waits {failures.PATIENCE.seconds // 60} minutes" in text

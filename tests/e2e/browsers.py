@@ -26,17 +26,17 @@ WIDTH, HEIGHT = 2000, 1400
 
 
 def find_browser() -> str:
-    """Return the browser's program, installing it where that is allowed; skip without one."""
-    if not _found() and os.geteuid() == 0 and shutil.which("apt-get"):
+    """Return the browser's path; install it as root; skip the test if there is none."""
+    if not _installed() and os.geteuid() == 0 and shutil.which("apt-get"):
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for command in (("apt-get", "update"), INSTALL):
             subprocess.run(command, env=quiet, capture_output=True, check=False)
-    if not (program := _found()):
-        pytest.skip("There is no Chromium here, and it cannot be installed: apt install chromium")
+    if not (program := _installed()):
+        pytest.skip("Chromium is not installed. Run: apt install chromium")
     return program
 
 
-def _found() -> str | None:
+def _installed() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -44,8 +44,8 @@ def _found() -> str | None:
 def open_page(
     folder: Path, harmless: tuple[str, ...] = (), arguments: tuple[str, ...] = ()
 ) -> Iterator[Page]:
-    """Open a browser; whatever its console calls an error fails the test, unless it is harmless."""
-    wrong: list[str] = []
+    """Open a browser; console errors fail the test, except harmless ones."""
+    errors: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch_persistent_context(
             folder,
@@ -54,9 +54,9 @@ def open_page(
             viewport={"width": WIDTH, "height": HEIGHT},
         )
         page = browser.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
         yield page
         browser.close()
-    unexpected = [line for line in wrong if not any(words in line for words in harmless)]
+    unexpected = [line for line in errors if not any(words in line for words in harmless)]
     assert not unexpected, unexpected

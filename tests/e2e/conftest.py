@@ -1,4 +1,4 @@
-"""The demo's day, which is brought up and run once for all who look at it."""
+"""The demo, run once for all tests that read its results."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,13 @@ from tests.e2e.shops import copy_shop, processes_of, start_demo
 
 @dataclass(frozen=True)
 class Demo:
-    """A copy of the shop after `make demo` without a terminal: what it said, and what it left."""
+    """A copy of the shop after `make demo` without a terminal."""
 
     root: Path
     code: int
-    said: str
+    output: str
     left: list[str]
+    """The processes that still run."""
 
 
 @pytest.fixture(scope="session")
@@ -23,5 +24,5 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """The demo, run to its end."""
     root = copy_shop(tmp_path_factory.mktemp("demo") / "shop")
     process = start_demo(root)
-    said, _ = process.communicate()
-    return Demo(root, process.returncode, said, processes_of(root))
+    output, _ = process.communicate()
+    return Demo(root, process.returncode, output, processes_of(root))

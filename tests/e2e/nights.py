@@ -1,4 +1,4 @@
-"""A project under `floe up`: an old job's feed, and two processes that datasets start."""
+"""A project under `floe up`: a legacy job's feed, and two processes that datasets start."""
 
 import json
 import os
@@ -12,19 +12,20 @@ from pathlib import Path
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 
 from floe.catalog.runs import RunRow, page_runs
-from floe.catalog.versions import READY, SUPERSEDED, list_versions
+from floe.catalog.version_queries import list_versions
+from floe.catalog.versions import READY, SUPERSEDED
 from floe.cli.context import open_project_catalog
-from floe.execution.spark.processes import start_of, wait_until
+from floe.execution.os_processes import start_of, wait_until
 from floe.execution.workspace import load_site, open_workspace
-from floe.orchestration.instances import open_instance
+from floe.orchestration.instance import open_instance
 from floe.orchestration.launcher.workers import Workers
-from floe.services.children import members
+from floe.services.child_processes import members
 from floe.services.state import Up, read_up
 from floe.settings import ProjectPaths
 
 FLOE = [sys.executable, "-m", "floe.cli"]
 WAIT_SECONDS = 900
-# How long a row of the feed takes is the feed's to say: Spark calls Java to sleep for it.
+# Each row of the feed says how long it takes: Spark calls Java to sleep for that time.
 FLOE_YAML = """
 name: night
 datasets:
@@ -58,15 +59,15 @@ SAME = {
 
 @dataclass(frozen=True)
 class Night:
-    """The project, and what a test does with it."""
+    """The project, and the steps of a test."""
 
     root: Path
 
     @property
-    def standing(self) -> Up:
-        found = read_up(ProjectPaths(self.root))
-        assert found is not None
-        return found
+    def state(self) -> Up:
+        up = read_up(ProjectPaths(self.root))
+        assert up is not None
+        return up
 
     def write(self) -> None:
         (self.root / "floe.yaml").write_text(FLOE_YAML)
@@ -91,85 +92,89 @@ class Night:
         self.floe("up", "--detach", "--port", "0", "--dagster-port", "0")
 
     def deliver(self, day: str, amount: float = 10.0, *, seconds: float = 0) -> None:
-        """Put a feed where it is looked for, as an old job does."""
+        """Put a feed into its landing folder, as a legacy job does."""
         file = self.root / "landing" / day / "trades.csv"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"amount,wait\n{amount},{int(seconds * 1000)}\n{amount},0\n")
 
     def register(self, day: str, version: str | None = None) -> None:
-        """Say that it is there."""
+        """Report that the feed was delivered."""
         self.floe("register-dataset", "raw.trades", "--version", version or day, "--date", day,
                   "--require-delivery")  # fmt: skip
 
     def runs(self, process: str, day: str) -> list[RunRow]:
-        """The runs of a process for a date as the catalog has them, the oldest first."""
+        """Return the runs of a process for a date from the catalog, oldest first."""
         with open_project_catalog(self.root) as catalog, catalog.reading() as session:
-            found = page_runs(session, 500)
-        mine = [one for one in found if one.process_key == f"floe/night/{process}"]
-        return [one for one in reversed(mine) if str(one.business_date) == day]
+            listed = page_runs(session, 500)
+        runs = [run for run in listed if run.process_key == f"floe/night/{process}"]
+        return [run for run in reversed(runs) if str(run.business_date) == day]
 
-    def made(self, dataset: str, day: str) -> list[str]:
-        """The versions of a date that could ever be read, the oldest first."""
+    def versions(self, dataset: str, day: str) -> list[str]:
+        """Return the tags of a date that are or were READY, oldest first."""
         with open_workspace(load_site(ProjectPaths(self.root))) as workspace:
-            number = workspace.dataset_id(dataset)
+            dataset_id = workspace.dataset_id(dataset)
             with workspace.catalog.reading() as session:
-                found = list_versions(session, number)
-        mine = [one for one in reversed(found) if str(one.business_date) == day]
-        return [one.version_tag for one in mine if one.state in (READY, SUPERSEDED)]
+                listed = list_versions(session, dataset_id)
+        versions = [version for version in reversed(listed) if str(version.business_date) == day]
+        return [version.version_tag for version in versions if version.state in (READY, SUPERSEDED)]
 
-    def wait_made(self, dataset: str, day: str, count: int = 1) -> None:
-        reached = wait_until(lambda: len(self.made(dataset, day)) >= count, WAIT_SECONDS, 0.5)
-        assert reached, self.story()
+    def wait_for_versions(self, dataset: str, day: str, count: int = 1) -> None:
+        reached = wait_until(lambda: len(self.versions(dataset, day)) >= count, WAIT_SECONDS, 0.5)
+        assert reached, self.describe()
 
     def wait_running(self, process: str, day: str) -> None:
-        """Wait until a run is in the middle of its work: Spark sleeps for it."""
-        begun = wait_until(
-            lambda: any(one.status == "STARTED" for one in self.runs(process, day)),
+        """Wait until a run is computing: Spark sleeps for it."""
+        is_running = wait_until(
+            lambda: any(run.status == "STARTED" for run in self.runs(process, day)),
             WAIT_SECONDS,
             0.2,
         )
-        assert begun, self.story()
+        assert is_running, self.describe()
 
     def dagster_runs(self) -> list[DagsterRun]:
         with self._instance() as instance:
             return list(instance.get_runs())
 
     def check_states_agree(self) -> None:
-        """Every run has ended, for Dagster and for the catalog in the same way."""
+        """Check that every run has ended, in the same state in Dagster and the catalog."""
 
         def agree() -> bool:
             runs = self.dagster_runs()
             with open_project_catalog(self.root) as catalog, catalog.reading() as session:
-                known = {one.run_uuid: one.status for one in page_runs(session, 500)}
+                known = {run.run_uuid: run.status for run in page_runs(session, 500)}
             ended = "STARTED" not in known.values()
-            return ended and all(known.get(one.run_id) == SAME.get(one.status) for one in runs)
+            return ended and all(known.get(run.run_id) == SAME.get(run.status) for run in runs)
 
-        assert wait_until(agree, WAIT_SECONDS, 0.5), self.story()
+        assert wait_until(agree, WAIT_SECONDS, 0.5), self.describe()
 
     def kill(self, service: str) -> None:
-        """kill -9 of a service alone; what it had started is the supervisor's to end."""
+        """kill -9 one service; the supervisor stops the processes that it started."""
         if service == "spark":
             pid = json.loads((self.root / ".floe/spark/server.json").read_text())["pid"]
         else:
-            (pid,) = [one.pid for one in self.standing.services if one.name == service]
+            (pid,) = [status.pid for status in self.state.services if status.name == service]
         os.kill(pid, signal.SIGKILL)
 
     def kill_all(self) -> None:
-        """kill -9 of everything at once, the processes of runs too: as if the power was cut."""
-        up = self.standing
-        workers = [one.pid for one in Workers.of_home(self.root / ".floe" / "dagster").all()]
-        sessions = [one.pid for one in up.services if one.pid is not None]
+        """kill -9 everything at once, also the processes of runs, like a power cut."""
+        up = self.state
+        workers = [worker.pid for worker in Workers.of_home(self.root / ".floe" / "dagster").all()]
+        sessions = [service.pid for service in up.services if service.pid is not None]
         server = json.loads((self.root / ".floe/spark/server.json").read_text())["pid"]
-        pids = {up.pid, server, *(pid for one in [*sessions, *workers] for pid in members(one))}
+        pids = {
+            up.pid,
+            server,
+            *(pid for session in [*sessions, *workers] for pid in members(session)),
+        }
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         assert wait_until(lambda: not any(start_of(pid) for pid in pids), 30)
 
-    def story(self) -> str:
-        """What there is to know when something does not happen."""
-        runs = [f"{one.job_name} {one.status.value}" for one in self.dagster_runs()]
+    def describe(self) -> str:
+        """Describe all runs, for the message of a failed assertion."""
+        runs = [f"{run.job_name} {run.status.value}" for run in self.dagster_runs()]
         with open_project_catalog(self.root) as catalog, catalog.reading() as session:
-            known = [f"{one.process_key} {one.status}" for one in page_runs(session, 500)]
+            known = [f"{run.process_key} {run.status}" for run in page_runs(session, 500)]
         return f"Dagster: {runs}; catalog: {known}; see {self.root / '.floe' / 'logs'}"
 
     def _instance(self) -> AbstractContextManager[DagsterInstance]:

@@ -1,4 +1,4 @@
-"""Copies of the demo shop, and what runs in them."""
+"""Copies of the demo shop, and the processes that run in them."""
 
 import shutil
 import subprocess
@@ -7,16 +7,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SHOP = ROOT / "demo" / "data_engineering"
-MADE_BY_RUNS = shutil.ignore_patterns(".floe", "target", "logs", "__pycache__")
+GENERATED = shutil.ignore_patterns(".floe", "target", "logs", "__pycache__")
 
 
 def copy_shop(folder: Path) -> Path:
-    """Copy the demo as one has it after a clone."""
-    return Path(shutil.copytree(SHOP, folder, ignore=MADE_BY_RUNS))
+    """Copy the demo as it is after a clone."""
+    return Path(shutil.copytree(SHOP, folder, ignore=GENERATED))
 
 
 def start_demo(shop: Path) -> "subprocess.Popen[str]":
-    """Start what `make demo` starts, without a terminal."""
+    """Start `make demo` without a terminal."""
     return subprocess.Popen(
         [sys.executable, "-m", "tools.demo", "--project", str(shop)],
         cwd=ROOT,
@@ -28,13 +28,13 @@ def start_demo(shop: Path) -> "subprocess.Popen[str]":
 
 
 def processes_of(shop: Path) -> list[str]:
-    """Return what runs for a shop: everything that floe starts is told of its project."""
-    mark = f"FLOE_PROJECT={shop}\0".encode()
-    found = []
+    """Return the processes of a shop: all that floe starts have FLOE_PROJECT set."""
+    variable = f"FLOE_PROJECT={shop}\0".encode()
+    commands = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if mark in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_text().replace("\0", " "))
+            if variable in (folder / "environ").read_bytes():
+                commands.append((folder / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue  # it has ended, or is another user's
-    return found
+    return commands

@@ -1,4 +1,4 @@
-"""The credit-risk night, as a user runs it: by the command line, in a copy of the demo."""
+"""The credit-risk batch on the command line, in a copy of the demo."""
 
 import json
 import shutil
@@ -29,14 +29,14 @@ class Night:
     root: Path
 
     def floe(self, *arguments: str, code: int = 0) -> str:
-        """Run a command in this process, which spares it the imports."""
+        """Run a command in this process, which saves the imports."""
         with chdir(self.root):
             done = CliRunner().invoke(app, arguments)
         assert done.exit_code == code, done.output
         return done.stdout
 
     def floe_alone(self, *arguments: str) -> str:
-        """Run a command as a user does, in a process of its own."""
+        """Run a command in its own process, as a user does."""
         done = subprocess.run(
             [str(FLOE), *arguments], cwd=self.root, capture_output=True, text=True, check=False
         )
@@ -72,7 +72,7 @@ def copy_demo(root: Path) -> Night:
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
-    """The demo after its first night, on the embedded Spark."""
+    """The demo after its first batch, on embedded Spark."""
     night = copy_demo(tmp_path_factory.mktemp("credit_risk"))
     try:
         report = json.loads(night.floe_alone("run", "--all", "--date", DAY, "--json"))
@@ -90,13 +90,13 @@ def outputs(report: Any) -> dict[str, str]:
     }
 
 
-def test_the_night_makes_every_dataset(night: Night) -> None:
-    made = night.versions("reporting.large_exposures_receipt")
-    assert made == {"2026-09-01.1": "READY"}
+def test_the_batch_writes_every_dataset(night: Night) -> None:
+    receipts = night.versions("reporting.large_exposures_receipt")
+    assert receipts == {"2026-09-01.1": "READY"}
     large = night.read("reporting.large_exposures", "2026-09-01.1")
     assert len(large) == 9
     receipt = night.root / f"data/out/receipts/{DAY}/2026-09-01.1/receipt.json"
-    assert [one["name"] for one in json.loads(receipt.read_text())["files"]] == [
+    assert [file["name"] for file in json.loads(receipt.read_text())["files"]] == [
         "large_exposures.csv"
     ]
 
@@ -107,14 +107,14 @@ def test_the_feed_has_a_manifest_and_a_stable_location(night: Night) -> None:
     assert manifest["files"][0]["rows"] == 9
 
 
-def test_columns_lead_back_to_the_feeds(night: Night) -> None:
-    shown = json.loads(night.floe("lineage", "credit.exposure", "--columns", "--json"))
-    text = json.dumps(shown)
+def test_column_lineage_goes_back_to_the_feeds(night: Night) -> None:
+    lineage = json.loads(night.floe("lineage", "credit.exposure", "--columns", "--json"))
+    text = json.dumps(lineage)
     for column in ("credit.positions", "market.fx_rates", "credit.collateral"):
         assert column in text
 
 
-def test_a_second_run_makes_second_versions_and_feeds_keep_theirs(night: Night) -> None:
+def test_a_second_run_writes_second_versions_and_feeds_keep_theirs(night: Night) -> None:
     report = night.run_all()
     assert report["ok"]
     assert {tag.rpartition(".")[2] for tag in outputs(report).values()} == {"2"}
@@ -124,32 +124,32 @@ def test_a_second_run_makes_second_versions_and_feeds_keep_theirs(night: Night) 
     )
 
 
-def test_a_corrupted_feed_is_rejected_with_the_reason_and_nothing_downstream_moves(
+def test_a_corrupted_feed_is_rejected_with_the_reason_and_nothing_downstream_runs(
     night: Night,
 ) -> None:
     before = {name: night.versions(name) for name in ("credit.positions_eur", "credit.exposure")}
     night.make_data("--corrupt", f"fx:{DAY}")
     report = night.run_all(code=1)
-    (rejected,) = [one for one in report["arrivals"] if one["state"] == "REJECTED"]
+    (rejected,) = [arrival for arrival in report["arrivals"] if arrival["state"] == "REJECTED"]
     assert rejected["dataset"] == "market.fx_rates"
     assert "sha256" in rejected["reason"]
-    states = {one["process"]: one["state"] for one in report["processes"]}
+    states = {outcome["process"]: outcome["state"] for outcome in report["processes"]}
     assert states["credit.positions_in_eur"] == states["credit.exposure_daily"] == "SKIPPED"
     assert {name: night.versions(name) for name in before} == before
     night.make_data()
     assert night.run_all()["ok"]
 
 
-def test_an_older_date_leaves_the_stable_name_where_it_was(night: Night) -> None:
+def test_a_run_for_an_older_date_does_not_move_the_stable_name(night: Night) -> None:
     latest = night.root / "data/out/large_exposures/latest"
-    shown = latest.resolve()
+    target = latest.resolve()
     report = night.run_all(DAY_BEFORE)
     assert report["ok"], report
-    assert latest.resolve() == shown
+    assert latest.resolve() == target
     assert night.versions("credit.exposure")[f"{DAY_BEFORE}.1"] == "READY"
 
 
-def test_a_run_is_repeated_on_the_very_versions_that_it_read(night: Night) -> None:
+def test_a_run_can_be_repeated_with_the_versions_that_it_read(night: Night) -> None:
     first = json.loads(night.floe("run", "credit.expected_loss_daily", "-d", DAY, "--json"))
     night.floe("run", "credit.exposure_daily", "-d", DAY, "--json")
     again = json.loads(
@@ -163,7 +163,7 @@ def test_a_run_is_repeated_on_the_very_versions_that_it_read(night: Night) -> No
 
 
 @pytest.mark.soak
-def test_the_same_night_runs_on_a_cluster(tmp_path: Path) -> None:
+def test_the_same_batch_runs_on_a_cluster(tmp_path: Path) -> None:
     night = copy_demo(tmp_path)
     with StandaloneCluster() as cluster:
         platform = (night.root / "platform.yaml").read_text()
@@ -177,9 +177,9 @@ def test_the_same_night_runs_on_a_cluster(tmp_path: Path) -> None:
             night.floe("spark", "stop")
 
 
-@pytest.mark.parametrize("made", [".floe", "data"])
-def test_what_a_night_makes_is_not_for_the_repository(made: str) -> None:
-    path = f"demo/credit_risk/{made}/x"
+@pytest.mark.parametrize("folder", [".floe", "data"])
+def test_git_ignores_what_a_batch_creates(folder: str) -> None:
+    path = f"demo/credit_risk/{folder}/x"
     ignored = subprocess.run(
         ["git", "check-ignore", "-q", path], cwd=DEMO.parent.parent, check=False
     )

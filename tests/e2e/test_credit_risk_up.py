@@ -1,4 +1,4 @@
-"""The credit-risk demo under `floe up`: it loads, and its night runs through Dagster."""
+"""The credit-risk demo under `floe up`: it loads, and its batch runs through Dagster."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from floe.execution.workspace import load_site
 from floe.orchestration.home import read_web_secret
-from floe.orchestration.instances import open_instance
+from floe.orchestration.instance import open_instance
 from floe.services.state import read_up
 from floe.settings import ProjectPaths
 from tests.e2e.test_credit_risk import copy_demo
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900)]
 
 @dataclass(frozen=True)
 class Night:
-    """The demo after its night, while everything is still up."""
+    """The demo after its batch, while everything is still up."""
 
     root: Path
     failures: list[str]
@@ -54,9 +54,9 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
     up = (*COMMAND, "up", "--detach", "--port", "0", "--dagster-port", "0")
     try:
         subprocess.run(up, cwd=root, check=True)
-        standing = read_up(ProjectPaths(root))
-        assert standing is not None
-        (url,) = [one.address for one in standing.services if one.name == "web"]
+        status = read_up(ProjectPaths(root))
+        assert status is not None
+        (url,) = [service.address for service in status.services if service.name == "web"]
         dagster = Dagster(str(url), read_web_secret(root / ".floe" / "dagster"), "credit-risk")
         run_id = dagster.launch("credit_night", DAY)
         yield Night(root, dagster.follow(run_id, Console(file=sys.stderr)))
@@ -64,11 +64,13 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         subprocess.run([*COMMAND, "down"], cwd=root, check=False)
 
 
-def test_the_project_loads_and_the_night_makes_everything(night: Night) -> None:
+def test_the_project_loads_and_the_batch_writes_every_dataset(night: Night) -> None:
     assert night.failures == []
-    services = {one["service"]: one["state"] for one in night.floe("status")["services"]}
+    services = {
+        service["service"]: service["state"] for service in night.floe("status")["services"]
+    }
     assert services["web"] == "running"
-    datasets = [one["name"] for one in night.floe("datasets", "--limit", "100")["hits"]]
+    datasets = [hit["name"] for hit in night.floe("datasets", "--limit", "100")["hits"]]
     assert len(datasets) == 11
     assert {name: "READY" in night.states(name) for name in datasets} == dict.fromkeys(
         datasets, True
@@ -81,12 +83,12 @@ def test_a_database_table_is_received_like_a_feed(night: Night) -> None:
     assert version["rows"] == 39
 
 
-def test_dagster_knows_the_partition_of_each_version(night: Night) -> None:
+def test_dagster_has_the_partition_of_each_version(night: Night) -> None:
     from dagster import AssetKey
 
     with open_instance(load_site(ProjectPaths(night.root))) as instance:
-        made = {
+        partitions = {
             name: instance.get_materialized_partitions(AssetKey(name.split(".")))
             for name in ("credit.positions_eur", "credit.exposure", "credit.expected_loss")
         }
-    assert made == {name: {DAY} for name in made}
+    assert partitions == {name: {DAY} for name in partitions}

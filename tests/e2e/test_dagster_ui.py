@@ -1,4 +1,4 @@
-"""The shop in Dagster's own pages, as a real browser shows them after the demo's day."""
+"""The shop in Dagster's web interface, in a real browser, after the demo's day."""
 
 import json
 import subprocess
@@ -24,18 +24,18 @@ CHECKS = {
     "revenue_by_product": 1,
 }
 LOADS = 60_000
-"""Milliseconds: the first page of a machine that has much to do."""
+"""Milliseconds to load a page on a busy machine."""
 
 
 @pytest.fixture(scope="module")
 def dagster(demo: Demo) -> Iterator[str]:
-    """The address of Dagster, which is up again with what it knew."""
+    """The address of Dagster, which is restarted with its stored state."""
     up = (*FLOE, "up", "--detach", "--only", "dagster", "--dagster-port", "0")
     try:
         subprocess.run(up, cwd=demo.root, check=True)
         status = (*FLOE, "status", "--json")
-        said = subprocess.run(status, cwd=demo.root, check=True, capture_output=True).stdout
-        services = {one["service"]: one for one in json.loads(said)["services"]}
+        output = subprocess.run(status, cwd=demo.root, check=True, capture_output=True).stdout
+        services = {service["service"]: service for service in json.loads(output)["services"]}
         yield services["web"]["address"]
     finally:
         subprocess.run((*FLOE, "down"), cwd=demo.root, check=True)
@@ -43,7 +43,7 @@ def dagster(demo: Demo) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def page(demo: Demo, dagster: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A browser that has logged in by the link."""
+    """A browser that has logged in with the link."""
     command = (*FLOE, "session", "link")
     link = subprocess.run(command, cwd=demo.root, check=True, capture_output=True, text=True).stdout
     with open_page(tmp_path_factory.mktemp("browser")) as page:
@@ -55,15 +55,15 @@ def page(demo: Demo, dagster: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def node(page: Page, name: str) -> Locator:
     """An asset in a graph."""
-    named = page.locator("foreignObject").filter(has=page.get_by_text(name, exact=True))
-    return named.filter(has_text="Asset checks")
+    nodes = page.locator("foreignObject").filter(has=page.get_by_text(name, exact=True))
+    return nodes.filter(has_text="Asset checks")
 
 
 def left_of(page: Page, name: str) -> float:
-    """Where an asset begins in a graph, which flows from the left to the right."""
-    seen = node(page, name)
-    expect(seen).to_have_count(1, timeout=LOADS)
-    box = seen.bounding_box()
+    """The left edge of an asset in the graph, which flows from left to right."""
+    asset = node(page, name)
+    expect(asset).to_have_count(1, timeout=LOADS)
+    box = asset.bounding_box()
     assert box is not None
     return box["x"]
 
@@ -72,7 +72,7 @@ def left_of(page: Page, name: str) -> float:
     ("gold", "silver"),
     [("customer_orders", SILVER), ("revenue_by_product", SILVER[1:])],
 )
-def test_graph_shows_models_below_bronze_with_their_checks(
+def test_the_graph_shows_models_downstream_of_bronze_with_their_checks(
     dagster: str, page: Page, gold: str, silver: tuple[str, ...]
 ) -> None:
     page.goto(f"{dagster}/assets/gold/{gold}?view=lineage&lineageScope=upstream&lineageDepth=5")
@@ -84,13 +84,13 @@ def test_graph_shows_models_below_bronze_with_their_checks(
         expect(node(page, name)).to_contain_text(f"{count} / {count} Passed", timeout=LOADS)
 
 
-def test_page_of_a_model_lists_its_tests_as_checks(dagster: str, page: Page) -> None:
+def test_the_page_of_a_model_lists_its_tests_as_checks(dagster: str, page: Page) -> None:
     page.goto(f"{dagster}/assets/silver/stg_customers?view=checks")
     for name in ("not_null_stg_customers_customer_id", "unique_stg_customers_customer_id"):
         expect(page.get_by_text(name, exact=True).first).to_be_visible(timeout=LOADS)
 
 
-def test_page_of_a_model_tells_its_rows_and_its_version(dagster: str, page: Page) -> None:
+def test_the_page_of_a_model_shows_its_rows_and_its_version(dagster: str, page: Page) -> None:
     page.goto(f"{dagster}/assets/gold/customer_orders")
     expect(page.get_by_text("floe/version", exact=True).first).to_be_visible(timeout=LOADS)
     expect(page.get_by_text("2026-01-05.1", exact=True).first).to_be_visible()

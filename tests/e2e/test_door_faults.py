@@ -1,4 +1,4 @@
-"""The event door under bad luck: what was answered 201 is there, once."""
+"""The event door under faults: every event answered 201 is stored once."""
 
 import hashlib
 import itertools
@@ -18,36 +18,36 @@ import pytest
 from sqlalchemy import text
 
 from floe.catalog.database import open_catalog
-from floe.execution.spark.processes import start_of, wait_until
+from floe.execution.os_processes import start_of, wait_until
 from tests.events.factory import at, event, read, recently, written
 from tools.postgresql import PostgresqlServer
 from tools.running_api import RunningApi
 
 ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "1"))
-# In how many of the rounds the writer is killed first, and the reader goes on without it.
+# Share of the rounds in which the writer is killed first and the API continues without it.
 WRITER_SHARE = 0.3
 
 
 def endless_night(prefix: str) -> Iterator[bytes]:
     """Events of distinct runs that share jobs and datasets."""
-    for number in itertools.count():
+    for index in itertools.count():
         yield event(
             "COMPLETE",
-            recently(number % 60),
-            f"{prefix} {number}",
-            f"job {number % 7}",
-            inputs=[read(f"in.t{number % 5}")],
-            outputs=[written(f"out.t{number % 3}", columns=["a", "b"], rows=number)],
+            recently(index % 60),
+            f"{prefix} {index}",
+            f"job {index % 7}",
+            inputs=[read(f"in.t{index % 5}")],
+            outputs=[written(f"out.t{index % 3}", columns=["a", "b"], rows=index)],
         )
 
 
 def night(prefix: str, size: int) -> list[bytes]:
-    """So many of them."""
+    """Return a number of such events."""
     return list(itertools.islice(endless_night(prefix), size))
 
 
 class Sender:
-    """Sends events one after the other, and remembers which were answered 201."""
+    """Sends events one after the other, and records which were answered 201."""
 
     def __init__(self, api: RunningApi, bodies: Iterable[bytes]) -> None:
         self._api, self._bodies = api, bodies
@@ -71,14 +71,14 @@ class Sender:
         self._thread.join()
 
     def join(self) -> None:
-        """Wait until all were sent."""
+        """Wait until all events were sent."""
         self._thread.join()
 
 
 def counted(url: str) -> dict[str, int]:
-    """How many rows there are, and how many of them are doubled or lead nowhere."""
+    """Count rows, duplicates and gaps."""
     catalog = open_catalog(url)
-    questions = {
+    queries = {
         "events": "SELECT count(*) FROM run_event",
         "runs": "SELECT count(*) FROM process_run",
         "versions": "SELECT count(*) FROM dataset_version",
@@ -95,9 +95,9 @@ def counted(url: str) -> dict[str, int]:
         ),
     }
     with catalog.reading() as session:
-        found = {name: session.execute(text(query)).scalar() for name, query in questions.items()}
+        counts = {name: session.execute(text(query)).scalar() for name, query in queries.items()}
     catalog.close()
-    return {name: int(value or 0) for name, value in found.items()}
+    return {name: int(count or 0) for name, count in counts.items()}
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def two_apis(folder: Path, url: str) -> Iterator[list[RunningApi]]:
     for api in apis:
         api.folder.mkdir()
     with apis[0]:
-        # The administrator's token is made once for a catalog.
+        # The administrator's token is created once per catalog.
         shutil.copytree(apis[0].folder / ".floe", apis[1].folder / ".floe")
         with apis[1]:
             yield apis
@@ -123,7 +123,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def durable_postgresql() -> Iterator[PostgresqlServer]:
-    """A server that keeps what it says it keeps."""
+    """A PostgreSQL server with fsync on."""
     with PostgresqlServer() as server:
         yield server
 
@@ -132,14 +132,14 @@ def durable_postgresql() -> Iterator[PostgresqlServer]:
 @pytest.mark.soak
 @pytest.mark.postgresql
 @pytest.mark.timeout(7200)
-def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path: Path) -> None:
+def test_events_answered_201_are_stored_once_after_kills(database: str, tmp_path: Path) -> None:
     answered: set[bytes] = set()
     with two_apis(tmp_path, database) as apis:
-        for number in range(ROUNDS):
-            bodies = night(f"round {number}", 400)
-            senders = [Sender(apis[place % 2], bodies[place::6]) for place in range(6)]
+        for round_ in range(ROUNDS):
+            bodies = night(f"round {round_}", 400)
+            senders = [Sender(apis[index % 2], bodies[index::6]) for index in range(6)]
             time.sleep(random.uniform(0.2, 1.5))
-            victim = apis[number % 2]
+            victim = apis[round_ % 2]
             if random.random() < WRITER_SHARE:
                 os.kill(victim.writer_pid, signal.SIGKILL)
                 time.sleep(random.uniform(0.0, 0.5))
@@ -151,22 +151,22 @@ def test_what_was_answered_201_is_there_once_after_kills(database: str, tmp_path
             victim.start()
     assert answered
     assert not any("Traceback" in (api.folder / "api.log").read_text() for api in apis)
-    found = counted(database)
+    counts = counted(database)
     doubled = ("runs twice", "versions of a run twice", "gaps", "ready twice")
-    assert {name: found[name] for name in doubled} == dict.fromkeys(doubled, 0)
-    # What was committed and whose answer was cut off is there too.
-    assert found["events"] >= len(answered)
-    assert found["events"] == found["runs"] == found["versions"] == found["changes"]
+    assert {name: counts[name] for name in doubled} == dict.fromkeys(doubled, 0)
+    # Events that were committed and whose answer was lost are stored too.
+    assert counts["events"] >= len(answered)
+    assert counts["events"] == counts["runs"] == counts["versions"] == counts["changes"]
     assert missing(database, answered) == []
 
 
 @pytest.mark.slow
 @pytest.mark.postgresql
-def test_a_writer_that_is_killed_is_replaced_and_events_are_taken_meanwhile(
+def test_a_killed_writer_is_replaced_and_events_are_accepted_meanwhile(
     database: str, tmp_path: Path
 ) -> None:
     with RunningApi(tmp_path, database) as api:
-        senders = [Sender(api, night(f"sender {number}", 60)) for number in range(4)]
+        senders = [Sender(api, night(f"sender {index}", 60)) for index in range(4)]
         time.sleep(0.3)
         killed = api.writer_pid
         os.kill(killed, signal.SIGKILL)
@@ -175,7 +175,7 @@ def test_a_writer_that_is_killed_is_replaced_and_events_are_taken_meanwhile(
         assert {status for sender in senders for status in sender.statuses} <= {201, 503}
         assert api.send(event("START", at(0), "after")) == 201
         assert wait_until(partial(api.has_writer_after, killed), 60)
-        second = [Sender(api, night(f"second {number}", 20)) for number in range(4)]
+        second = [Sender(api, night(f"second {index}", 20)) for index in range(4)]
         for sender in second:
             sender.join()
         assert {status for sender in second for status in sender.statuses} == {201}
@@ -185,13 +185,13 @@ def test_a_writer_that_is_killed_is_replaced_and_events_are_taken_meanwhile(
 
 
 @pytest.mark.slow
-def test_a_writer_that_is_killed_again_and_again_keeps_no_event_out(tmp_path: Path) -> None:
+def test_events_are_accepted_while_the_writer_is_killed_repeatedly(tmp_path: Path) -> None:
     with RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}") as api:
-        for number in range(3):
+        for attempt in range(3):
             killed = api.writer_pid
             os.kill(killed, signal.SIGKILL)
             assert wait_until(partial(is_gone, killed), 10)
-            assert api.send(event("START", at(number), f"run {number}")) in (201, 503)
+            assert api.send(event("START", at(attempt), f"run {attempt}")) in (201, 503)
             assert wait_until(partial(api.has_writer_after, killed), 60)
         assert api.send(event("START", at(9), "last")) == 201
         gone = partial(is_gone, api.writer_pid)
@@ -203,7 +203,7 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_the_writer_ends_with_its_api(tmp_path: Path) -> None:
+def test_the_writer_stops_with_its_api(tmp_path: Path) -> None:
     with RunningApi(tmp_path, f"sqlite:///{tmp_path / 'catalog.db'}") as api:
         assert api.send(event("START", at(0), "before")) == 201
         for end in (api.stop, api.kill):
@@ -219,12 +219,13 @@ def missing(url: str, bodies: set[bytes]) -> list[str]:
         rows = session.execute(text("SELECT event_hash FROM run_event"))
         stored = {event_hash for (event_hash,) in rows}
     catalog.close()
-    return [one for body in bodies if (one := hashlib.sha256(body).hexdigest()) not in stored]
+    hashes = [hashlib.sha256(body).hexdigest() for body in bodies]
+    return [event_hash for event_hash in hashes if event_hash not in stored]
 
 
 @pytest.mark.slow
 @pytest.mark.postgresql
-def test_a_restart_of_postgresql_under_load_is_503_and_then_as_before(tmp_path: Path) -> None:
+def test_a_restart_of_postgresql_under_load_gives_503_until_it_is_up(tmp_path: Path) -> None:
     with PostgresqlServer() as server:
         url = server.create_database("restarted")
         with RunningApi(tmp_path, url) as api, sending(api, 4) as senders:
@@ -236,20 +237,20 @@ def test_a_restart_of_postgresql_under_load_is_503_and_then_as_before(tmp_path: 
             assert wait_until(partial(all_commit_more, senders, before), 30)
         assert {status for sender in senders for status in sender.statuses} == {201, 503}
         answered = {body for sender in senders for body in sender.committed}
-        found = counted(url)
+        counts = counted(url)
         assert missing(url, answered) == []
     doubled = ("runs twice", "versions of a run twice", "gaps", "ready twice")
-    assert {name: found[name] for name in doubled} == dict.fromkeys(doubled, 0)
-    # What was committed and whose answer was cut off is there too.
-    assert found["events"] >= len(answered)
-    assert found["events"] == found["runs"] == found["versions"] == found["changes"]
+    assert {name: counts[name] for name in doubled} == dict.fromkeys(doubled, 0)
+    # Events that were committed and whose answer was lost are stored too.
+    assert counts["events"] >= len(answered)
+    assert counts["events"] == counts["runs"] == counts["versions"] == counts["changes"]
     assert "Traceback" not in (tmp_path / "api.log").read_text()
 
 
 @contextmanager
 def sending(api: RunningApi, count: int) -> Iterator[list[Sender]]:
-    """Let senders send without end, until all is over."""
-    senders = [Sender(api, endless_night(f"sender {number}")) for number in range(count)]
+    """Let senders send until the block ends."""
+    senders = [Sender(api, endless_night(f"sender {index}")) for index in range(count)]
     try:
         yield senders
     finally:
@@ -258,14 +259,14 @@ def sending(api: RunningApi, count: int) -> Iterator[list[Sender]]:
 
 
 def all_commit_more(senders: list[Sender], before: list[int]) -> bool:
-    """Tell whether each sender has been answered 201 a few times since."""
+    """Tell whether each sender has been answered 201 several times since."""
     return all(
         len(sender.committed) > count + 5 for sender, count in zip(senders, before, strict=True)
     )
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_503_and_nothing_is_half_written(tmp_path: Path) -> None:
+def test_a_full_disk_gives_503_and_nothing_is_half_written(tmp_path: Path) -> None:
     file = tmp_path / "catalog.db"
     with RunningApi(tmp_path, f"sqlite:///{file}") as api:
         assert api.send(event("START", at(0), "before")) == 201
@@ -275,6 +276,6 @@ def test_a_full_disk_is_503_and_nothing_is_half_written(tmp_path: Path) -> None:
         api.kill()
     assert 503 in statuses
     assert set(statuses) <= {201, 503}
-    found = counted(api.url)
-    assert found["events"] == found["runs"] == statuses.count(201) + 1
-    assert found["versions"] == statuses.count(201)
+    counts = counted(api.url)
+    assert counts["events"] == counts["runs"] == statuses.count(201) + 1
+    assert counts["versions"] == statuses.count(201)

@@ -1,4 +1,4 @@
-"""A foreign page in a real browser in which somebody is logged in to Dagster."""
+"""A foreign page, in a real browser that is logged in to Dagster."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ ADD = """mutation { addDynamicPartition(
   partitionsDefName: "regions", partitionKey: "%s") { __typename } }"""
 REFUSED = ("Failed to load", "WebSocket", "CORS", "ERR_", "Refused to", "violates", "Cross-Origin")
 LOADS = 60_000
-# Every way in which a page can make the browser ask another server, with its cookies.
+# Every way in which a page can make the browser send a request with cookies to another server.
 ATTACK = """
 async ([url, add]) => {
   const outcomes = {};
@@ -93,7 +93,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def dagster(project: Path) -> str:
     services = json.loads(floe(project, "status", "--json"))["services"]
-    return str(next(one["address"] for one in services if one["service"] == "web"))
+    return str(next(service["address"] for service in services if service["service"] == "web"))
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def foreign() -> Iterator[int]:
             self.wfile.write(b"<!doctype html><body>foreign</body>")
 
         def log_message(self, *words: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Empty)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -119,7 +119,7 @@ def foreign() -> Iterator[int]:
 
 @pytest.fixture
 def page(project: Path, dagster: str, tmp_path: Path) -> Iterator[Page]:
-    """A browser that is logged in, and for which evil.example is this machine."""
+    """A browser that is logged in, and resolves evil.example to this machine."""
     link = floe(project, "session", "link").strip()
     rebound = "--host-resolver-rules=MAP evil.example 127.0.0.1"
     with open_page(tmp_path, REFUSED, (rebound,)) as page:
@@ -134,7 +134,7 @@ def keys(project: Path) -> set[str]:
     return set(floe(project, "partitions", "list", "regions").split())
 
 
-def test_the_link_opens_dagster_and_its_own_page_may_act(
+def test_the_link_opens_dagster_and_its_own_page_may_send_mutations(
     page: Page, project: Path, dagster: str
 ) -> None:
     expect(page.get_by_text("Overview").or_(page.get_by_text("Catalog")).first).to_be_visible(
@@ -147,20 +147,20 @@ def test_the_link_opens_dagster_and_its_own_page_may_act(
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost", "127.0.0.1"])
-def test_a_foreign_page_can_neither_act_nor_read(
+def test_a_foreign_page_can_neither_send_mutations_nor_read(
     page: Page, project: Path, dagster: str, foreign: int, host: str
 ) -> None:
     before = keys(project)
     page.goto(f"http://{host}:{foreign}/")
     add = ADD.replace("%s", f"{host}-%s")
     outcomes = page.evaluate(ATTACK, [dagster, add])
-    # What a page may send without asking comes back opaque: it cannot tell what became of it.
+    # Responses to simple cross-origin requests are opaque: the page cannot read them.
     sent = {name: outcome for name, outcome in outcomes.items() if outcome != "refused"}
     assert set(sent.values()) <= {"opaque"}
     assert keys(project) == before
 
 
-def test_a_rebound_name_gets_nothing(page: Page, project: Path, dagster: str) -> None:
+def test_a_rebound_host_name_is_refused(page: Page, project: Path, dagster: str) -> None:
     before = keys(project)
     port = dagster.rpartition(":")[2]
     answer = page.goto(f"http://evil.example:{port}/")
@@ -176,7 +176,7 @@ def test_a_rebound_name_gets_nothing(page: Page, project: Path, dagster: str) ->
     assert keys(project) == before
 
 
-def test_a_link_of_another_site_to_a_mutation_does_nothing(
+def test_a_link_from_another_site_to_a_mutation_does_nothing(
     page: Page, project: Path, dagster: str, foreign: int
 ) -> None:
     before = keys(project)
@@ -184,13 +184,13 @@ def test_a_link_of_another_site_to_a_mutation_does_nothing(
     address = f"{dagster}/graphql?query={quote(ADD % 'followed')}"
     with page.expect_navigation():
         page.evaluate("(address) => { location.href = address; }", address)
-    assert "POST alone" in page.content()
+    assert "Send GraphQL queries by POST" in page.content()
     assert keys(project) == before
 
 
-def test_the_api_knows_the_same_session(page: Page, project: Path) -> None:
+def test_the_api_accepts_the_same_session(page: Page, project: Path) -> None:
     services = json.loads(floe(project, "status", "--json"))["services"]
-    api = next(one["address"] for one in services if one["service"] == "api")
+    api = next(service["address"] for service in services if service["service"] == "api")
     page.goto(f"{api}/api/v1/me")
     assert '"name":"admin"' in page.content()
     with pytest.raises(urllib.error.HTTPError, match="401"):

@@ -1,4 +1,4 @@
-"""The servers that tests start end with their test, also when it fails."""
+"""Servers that tests start stop with their test, also when it fails."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_an_api_ends_with_its_block_though_the_block_fails(tmp_path: Path) -> None:
+def test_an_api_stops_with_its_block_even_if_the_block_fails(tmp_path: Path) -> None:
     pids = []
 
     def fail() -> None:
@@ -27,12 +27,12 @@ def test_an_api_ends_with_its_block_though_the_block_fails(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_an_api_that_does_not_start_says_why_and_is_gone(tmp_path: Path) -> None:
+def test_an_api_that_does_not_start_gives_the_reason_and_is_gone(tmp_path: Path) -> None:
     with running(tmp_path) as first:
         (tmp_path / "second").mkdir()
         second = RunningApi(tmp_path / "second", first.url)
         second.port = first.port
-        with pytest.raises(RuntimeError, match="taken by another program"):
+        with pytest.raises(RuntimeError, match="already in use"):
             second.start()
         with pytest.raises(AssertionError):
             _ = second.pid

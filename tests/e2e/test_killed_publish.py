@@ -1,6 +1,6 @@
-"""kill -9 between any two steps of a publish: nothing half is ever read, and the next start mends.
+"""kill -9 between any two steps of a publish: readers see whole versions, and the next run repairs.
 
-The long form kills at random moments too, floe and Spark in turn.
+The soak test also kills floe and Spark in turn at random times.
 """
 
 import json
@@ -20,7 +20,7 @@ from floe.catalog.runs import list_runs
 from floe.cli import app
 from floe.execution import faults
 from floe.execution.faults import POINTS
-from floe.execution.resuming import repair
+from floe.execution.recovery import repair
 from floe.execution.spark.server import Server, ensure_server, server_status, stop_server
 from floe.execution.workspace import load_site
 from floe.settings import ProjectPaths
@@ -38,7 +38,7 @@ from tools.processes import running
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.soak]
 ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "0"))
 RIGHT = [(2, 15.5)]
-# Seconds that a row takes of which Spark must call Java to sleep.
+# Seconds per row: Spark calls Java to sleep.
 SLOW = 6
 SLOW_SQL = f"""
     SELECT * FROM ({TOTAL_SQL})
@@ -53,7 +53,7 @@ def shop(tmp_path: Path, spark_server: Server) -> Workshop:
 
 @pytest.fixture(scope="module")
 def own_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """A project whose Spark server is its own, to be killed."""
+    """A project with its own Spark server, which tests kill."""
     shop = make_shop(tmp_path_factory.mktemp("own_shop"), None)
     yield shop
     stop_server(load_site(ProjectPaths(shop.root)))
@@ -75,7 +75,7 @@ def declare_totals(shop: Workshop, attempts: int, sql: str = TOTAL_SQL) -> None:
 
 
 def floe_here(shop: Workshop, *arguments: str) -> Result:
-    """Run a command in this process, which is quicker; what it raises is in its result."""
+    """Run a command in this process, which is faster; the result has its exception."""
     return CliRunner().invoke(app, [*arguments, "--project", str(shop.root)], env=shop.environ)
 
 
@@ -101,10 +101,10 @@ def last_run(project: OpenShop) -> Any:
         return list_runs(session, limit=1)[0]
 
 
-def check_nothing_half_is_read(project: OpenShop, known: set[str] | None = None) -> None:
-    """Every version that the catalog calls READY is whole, and so is what the stable name shows.
+def check_versions_are_whole(project: OpenShop, known: set[str] | None = None) -> None:
+    """Check that every READY version and the stable name are whole.
 
-    Those that are known to be whole are not read again: of a hundred rounds that would be most.
+    Versions in `known` are not read again, because in a hundred rounds that would be most.
     """
     known = set() if known is None else known
     for tag, state in project.states("risk.totals").items():
@@ -116,8 +116,8 @@ def check_nothing_half_is_read(project: OpenShop, known: set[str] | None = None)
             assert project.main("risk.totals") in ([], RIGHT)
 
 
-def check_all_is_mended(project: OpenShop) -> None:
-    """No version is unfinished, no run open, no branch left."""
+def check_everything_is_repaired(project: OpenShop) -> None:
+    """Check that no version is unfinished, no run open and no branch left."""
     assert not {"WRITING", "PUBLISHING"} & set(project.states("risk.totals").values())
     with project.workspace.catalog.reading() as session:
         assert not list_runs(session, statuses=["STARTED"])
@@ -132,34 +132,34 @@ def test_floe_killed_between_two_steps_of_a_publish(shop: Workshop, point: str) 
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     with shop.open() as project:
         run_id = last_run(project).run_uuid
-        check_nothing_half_is_read(project)
+        check_versions_are_whole(project)
     resume(shop, run_id)
     with shop.open() as project:
-        check_nothing_half_is_read(project)
-        check_all_is_mended(project)
+        check_versions_are_whole(project)
+        check_everything_is_repaired(project)
         states = list(project.states("risk.totals").values())
         assert states.count("READY") == 1
-        # What was announced was whole: it is finished, not done again.
+        # A version in PUBLISHING is whole: it is finished, not written again.
         expected = 1 if POINTS.index(point) >= POINTS.index("announced") else 2
         assert len(states) == expected
-    # Whichever run had to tell it: where the version comes from is known.
-    told = floe_here(shop, "lineage", "risk.totals", "--columns", "--json").output
-    assert "raw.trades" in told
+    # Whichever run reported it, the lineage of the version is recorded.
+    lineage = floe_here(shop, "lineage", "risk.totals", "--columns", "--json").output
+    assert "raw.trades" in lineage
 
 
-def test_the_next_start_repairs_before_it_runs(shop: Workshop) -> None:
+def test_the_next_run_repairs_first(shop: Workshop) -> None:
     shop.floe("run", "totals", "--date", str(TUESDAY), fault="written", check=False)
     done = shop.floe("run", "totals", "--date", str(TUESDAY))
     assert "Repaired risk.totals 2026-09-01.1: ABANDONED" in done.stdout
     with shop.open() as project:
-        check_all_is_mended(project)
+        check_everything_is_repaired(project)
         assert project.states("risk.totals") == {
             "2026-09-01.1": "ABANDONED",
             "2026-09-01.2": "READY",
         }
 
 
-def test_what_spark_still_writes_for_a_killed_floe_does_not_come_back(shop: Workshop) -> None:
+def test_a_write_that_spark_continues_for_a_killed_floe_does_not_come_back(shop: Workshop) -> None:
     shop.floe("run", "totals", "--date", str(TUESDAY))
     declare_totals(shop, attempts=1, sql=SLOW_SQL)
     run = running(
@@ -176,9 +176,9 @@ def test_what_spark_still_writes_for_a_killed_floe_does_not_come_back(shop: Work
         process.kill()
         process.wait()
         repair(project.workspace, project.sparks)
-        # By now Spark would have written the branch that the repair has dropped.
+        # By now Spark would have written the branch that the repair dropped.
         time.sleep(SLOW)
-        check_all_is_mended(project)
+        check_everything_is_repaired(project)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -189,23 +189,25 @@ def test_spark_killed_between_two_steps_of_a_publish(
     with own_shop.open() as project:
         before = project.states("risk.totals")
     done = run_and_kill_spark(own_shop, point, monkeypatch)
-    # From there on Spark is not needed any more.
+    # After this point Spark is no longer needed.
     published = POINTS.index(point) >= POINTS.index("published")
     assert (done.exit_code == 0) == published, done.output
     with own_shop.open() as project:
         run_id = last_run(project).run_uuid
-        check_nothing_half_is_read(project)
+        check_versions_are_whole(project)
     resume(own_shop, run_id)
     with own_shop.open() as project:
-        check_nothing_half_is_read(project)
-        check_all_is_mended(project)
-        states = [now for tag, now in project.states("risk.totals").items() if tag not in before]
+        check_versions_are_whole(project)
+        check_everything_is_repaired(project)
+        states = [
+            state for tag, state in project.states("risk.totals").items() if tag not in before
+        ]
         announced = POINTS.index(point) >= POINTS.index("announced")
         assert states == (["READY"] if announced else ["ABANDONED", "READY"])
 
 
 @pytest.mark.parametrize("point", ["written", "announced"])
-def test_a_run_whose_spark_is_killed_starts_another_and_goes_on(
+def test_a_run_whose_spark_is_killed_starts_another_and_continues(
     own_shop: Workshop, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare_totals(own_shop, attempts=3)
@@ -213,13 +215,13 @@ def test_a_run_whose_spark_is_killed_starts_another_and_goes_on(
     assert json.loads(done.stdout)["attempts"] == 2
     with own_shop.open() as project:
         repair(project.workspace, project.sparks)
-        check_nothing_half_is_read(project)
-        check_all_is_mended(project)
+        check_versions_are_whole(project)
+        check_everything_is_repaired(project)
 
 
-@pytest.mark.skipif(not ROUNDS, reason="the long form: FLOE_SOAK_ROUNDS says how many rounds")
+@pytest.mark.skipif(not ROUNDS, reason="soak test: set FLOE_SOAK_ROUNDS")
 @pytest.mark.timeout(0)
-def test_floe_and_spark_killed_at_random_moments(tmp_path: Path) -> None:
+def test_floe_and_spark_killed_at_random_times(tmp_path: Path) -> None:
     shop = make_shop(tmp_path, None)
     site = load_site(ProjectPaths(tmp_path))
     choose = random.Random(20260901)
@@ -230,7 +232,7 @@ def test_floe_and_spark_killed_at_random_moments(tmp_path: Path) -> None:
         shop.floe("run", "totals", "--date", str(TUESDAY))
         needed = time.monotonic() - started
         known: set[str] = set()
-        for number in range(ROUNDS):
+        for round_ in range(ROUNDS):
             server = ensure_server(site)
             process = subprocess.Popen(
                 [str(FLOE), "run", "totals", "--date", str(TUESDAY)],
@@ -239,18 +241,18 @@ def test_floe_and_spark_killed_at_random_moments(tmp_path: Path) -> None:
                 stderr=subprocess.DEVNULL,
             )
             time.sleep(choose.uniform(0.2, 1.1) * needed)
-            victim = process.pid if number % 2 else server.pid
+            victim = process.pid if round_ % 2 else server.pid
             if victim is not None and (process.poll() is None or victim == server.pid):
                 os.kill(victim, signal.SIGKILL)
             process.wait()
             with shop.open() as project:
-                check_nothing_half_is_read(project, known)
+                check_versions_are_whole(project, known)
                 repair(project.workspace, project.sparks)
-                check_nothing_half_is_read(project, known)
-                check_all_is_mended(project)
-        # And once more all of them, at the end.
+                check_versions_are_whole(project, known)
+                check_everything_is_repaired(project)
+        # At the end, read all versions once more.
         with shop.open() as project:
-            check_nothing_half_is_read(project)
+            check_versions_are_whole(project)
         shop.floe("run", "totals", "--date", str(TUESDAY))
         assert server_status(site).state == "running"
     finally:

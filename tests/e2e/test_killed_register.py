@@ -1,4 +1,4 @@
-"""A register that is killed at any moment leaves a catalog that the next one completes."""
+"""`floe register` killed at any time leaves a catalog that the next one completes."""
 
 import os
 import random
@@ -22,7 +22,7 @@ def start_register(project: Path) -> subprocess.Popen[bytes]:
 
 
 def contents(project: Path) -> dict[str, list[tuple[object, ...]]]:
-    """What the catalog holds, without numbers and times."""
+    """The contents of the catalog, without ids and times."""
     with sqlite3.connect(project / ".floe" / "catalog.db") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -43,14 +43,14 @@ def contents(project: Path) -> dict[str, list[tuple[object, ...]]]:
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_a_register_killed_at_any_moment_is_completed_by_the_next(tmp_path: Path) -> None:
+def test_a_register_killed_at_any_time_is_completed_by_the_next(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     shutil.copytree(DEMO, whole, ignore=shutil.ignore_patterns(".floe"))
     started = time.monotonic()
     assert start_register(whole).wait() == 0
     needed = time.monotonic() - started
-    for number in range(ROUNDS):
-        project = tmp_path / f"killed_{number}"
+    for round_ in range(ROUNDS):
+        project = tmp_path / f"killed_{round_}"
         shutil.copytree(DEMO, project, ignore=shutil.ignore_patterns(".floe"))
         process = start_register(project)
         time.sleep(random.uniform(0.2, 1.0) * needed)

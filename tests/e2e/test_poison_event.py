@@ -1,4 +1,4 @@
-"""A sender that retries, with bad events among good ones: the good ones are stored, once."""
+"""Bad events among good ones, from senders that retry: the good ones are stored once."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EVENTS, SENDERS, RETRIES = 1_000, 8, 5
 POISON = 617
-# A database that refuses what one job sends, as it would refuse a value that does not fit.
+# Make the database refuse the events of one job, as it refuses a value that does not fit.
 REFUSES = {
     "sqlite": (
         "CREATE TRIGGER poison BEFORE INSERT ON process "
@@ -60,17 +60,17 @@ def refuse_poison(url: str) -> None:
 
 
 def night() -> list[bytes]:
-    """Events of which the database refuses one, and one has a facet that does not fit."""
+    """Events, one of which the database refuses, and one with an invalid facet."""
     bodies = [
         event(
             "COMPLETE",
-            recently(number % 60),
-            f"run {number}",
-            "poison" if number == POISON else f"job {number % 9}",
-            inputs=[read(f"in.t{number % 5}")],
-            outputs=[written(f"out.t{number % 3}", rows=number)],
+            recently(index % 60),
+            f"run {index}",
+            "poison" if index == POISON else f"job {index % 9}",
+            inputs=[read(f"in.t{index % 5}")],
+            outputs=[written(f"out.t{index % 3}", rows=index)],
         )
-        for number in range(EVENTS)
+        for index in range(EVENTS)
     ]
     misfit = json.loads(bodies[100])
     misfit["job"]["facets"]["ownership"] = {"owners": 5}
@@ -79,8 +79,8 @@ def night() -> list[bytes]:
 
 
 def send_until_answered(api: RunningApi, bodies: list[bytes]) -> Counter[int]:
-    """Send events over one connection; retry what a client retries, drop what it drops."""
-    found: Counter[int] = Counter()
+    """Send events over one connection; retry and drop them as a client does."""
+    statuses: Counter[int] = Counter()
     with closing(http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)) as connection:
         for body in bodies:
             for _ in range(RETRIES):
@@ -90,8 +90,8 @@ def send_until_answered(api: RunningApi, bodies: list[bytes]) -> Counter[int]:
                     status = answer.status
                 if status < 500:
                     break
-            found[status] += 1
-    return found
+            statuses[status] += 1
+    return statuses
 
 
 @pytest.mark.slow
@@ -101,11 +101,11 @@ def test_one_poison_event_among_a_thousand_is_refused_and_all_others_are_stored(
     with RunningApi(tmp_path, url) as api:
         refuse_poison(url)
         writer, bodies = api.writer_pid, night()
-        parts = [bodies[place::SENDERS] for place in range(SENDERS)]
+        parts = [bodies[index::SENDERS] for index in range(SENDERS)]
         with ThreadPoolExecutor(SENDERS) as pool:
             answers = list(pool.map(lambda part: send_until_answered(api, part), parts))
         assert sum(answers, Counter()) == {201: EVENTS - 1, 422: 1}
         assert api.writer_pid == writer
-    found = counted(url)
-    assert found["events"] == found["runs"] == EVENTS - 1
+    counts = counted(url)
+    assert counts["events"] == counts["runs"] == EVENTS - 1
     assert "Traceback" not in (tmp_path / "api.log").read_text()

@@ -1,4 +1,4 @@
-"""Clients that know nothing of floe deliver to it, and their work shows in `floe lineage`."""
+"""Standard OpenLineage clients send events to floe; `floe lineage` shows their work."""
 
 import json
 import subprocess
@@ -14,8 +14,7 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport
 
 from floe.execution.jars import OPENLINEAGE_PACKAGES, SPARK_PACKAGES, resolve_jars
-from floe.execution.java import find_java
-from floe.execution.launch import spark_environ, spark_submit
+from floe.execution.java import find_java, spark_environ, spark_submit
 from tests.events.factory import PRODUCER, run_id
 from tools.running_api import FLOE, RunningApi
 
@@ -27,7 +26,7 @@ def api(tmp_path: Path) -> Iterator[RunningApi]:
 
 
 def lineage(api: RunningApi, name: str) -> dict[str, Any]:
-    """What `floe lineage` answers."""
+    """Return the output of `floe lineage`."""
     done = subprocess.run(
         [FLOE, "lineage", name, "--upstream", "--json"],
         env={"FLOE_CATALOG_URL": api.url, "PATH": ""},
@@ -36,12 +35,12 @@ def lineage(api: RunningApi, name: str) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    graph: dict[str, Any] = json.loads(done.stdout)
+    return graph
 
 
 @pytest.mark.slow
-def test_the_openlineage_python_client_delivers_with_its_api_key(api: RunningApi) -> None:
+def test_the_openlineage_python_client_sends_events_with_its_api_key(api: RunningApi) -> None:
     config = HttpConfig(
         url=f"http://127.0.0.1:{api.port}", auth=ApiKeyTokenProvider({"apiKey": api.token})
     )
@@ -78,7 +77,7 @@ spark.stop()
 
 
 def run_spark(api: RunningApi, folder: Path, job_text: str) -> None:
-    """Run a job with the listener in its session, as its owner would."""
+    """Run a Spark job with the OpenLineage listener."""
     job = folder / "job.py"
     job.write_text(job_text)
     jars = resolve_jars([*SPARK_PACKAGES, *OPENLINEAGE_PACKAGES])
@@ -108,7 +107,7 @@ def run_spark(api: RunningApi, folder: Path, job_text: str) -> None:
 
 
 def show(api: RunningApi, *words: str) -> Any:
-    """What a command of floe answers."""
+    """Return the JSON output of a floe command, or None if it fails."""
     done = subprocess.run(
         [FLOE, *words, "--json"],
         env={"FLOE_CATALOG_URL": api.url, "PATH": ""},
@@ -121,25 +120,25 @@ def show(api: RunningApi, *words: str) -> Any:
 
 
 def wait_for(answer: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
-    """Ask until an answer is as it should be: the listener delivers beside its job."""
+    """Poll until an answer satisfies a condition: the listener sends asynchronously."""
     deadline = time.monotonic() + 60
-    found = answer()
-    while not (found and holds(found)) and time.monotonic() < deadline:
+    value = answer()
+    while not (value and holds(value)) and time.monotonic() < deadline:
         time.sleep(0.5)
-        found = answer()
-    return found
+        value = answer()
+    return value
 
 
 @pytest.mark.slow
 @pytest.mark.java
 @pytest.mark.timeout(600)
-def test_the_spark_listener_delivers_from_inside_a_spark_session(
+def test_the_spark_listener_sends_events_from_a_spark_session(
     api: RunningApi, tmp_path: Path
 ) -> None:
     run_spark(api, tmp_path, SPARK_JOB)
-    wait_for(lambda: show(api, "datasets"), lambda found: "exposure" in json.dumps(found))
-    found = lineage(api, f"file/{tmp_path}/exposure")
-    assert f"{tmp_path}/positions" in json.dumps(found)
+    wait_for(lambda: show(api, "datasets"), lambda datasets: "exposure" in json.dumps(datasets))
+    graph = lineage(api, f"file/{tmp_path}/exposure")
+    assert f"{tmp_path}/positions" in json.dumps(graph)
 
 
 DATED_JOB = """
@@ -172,11 +171,11 @@ def test_dated_spark_writes_are_business_dates_of_one_dataset(
     days = ["2026-09-01", "2026-09-02", "2026-09-03"]
 
     def versions(name: str, count: int) -> list[tuple[str, str]]:
-        found = wait_for(
+        listed = wait_for(
             lambda: show(api, "versions", f"file/{tmp_path}/{name}"),
             lambda answer: len(answer["versions"]) >= count,
         )
-        return sorted((row["business_date"], row["state"]) for row in found["versions"])
+        return sorted((row["business_date"], row["state"]) for row in listed["versions"])
 
     each_ready = [(day, "READY") for day in days]
     assert versions("fx", 3) == each_ready
@@ -184,6 +183,6 @@ def test_dated_spark_writes_are_business_dates_of_one_dataset(
     assert versions("limits", 6) == sorted([*each_ready, *each_ready])
     # The listener does not say which dates a partitionBy wrote: it is one version, of today.
     assert len(versions("positions", 1)) == 1
-    # The application has ended, and so has each of its runs: done, or lost.
+    # The application has ended, so each of its runs is SUCCESS or LOST.
     states = {run["status"] for run in show(api, "runs", "--limit", "100")}
     assert states == {"SUCCESS", "LOST"}

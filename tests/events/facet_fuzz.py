@@ -1,4 +1,4 @@
-"""Events whose facets have every field replaced by a value of every JSON type."""
+"""Events with every facet field replaced by a value of every JSON type."""
 
 import json
 import random
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from tests.events.factory import recently, run_id
 
-# The examples that come with the specification of OpenLineage, and facets of minimal adapters.
+# The examples of the OpenLineage specification, and facets of minimal adapters.
 FACETS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "openlineage_facets.json").read_text()
 )
-# As JSON texts: some of them are numbers and texts that Python would not write so.
+# As JSON text, because Python would format some of these numbers and texts differently.
 VALUES = (
     "null",
     "true",
@@ -41,9 +41,9 @@ _MARK = '"@here {}"'
 
 
 class Spot(NamedTuple):
-    """A field of a facet: where the facet stands, its name, and the way to the field."""
+    """A field of a facet: where the facet is, its name, and the path of the field."""
 
-    place: str
+    location: str
     facet: str
     way: tuple[str | int, ...]
 
@@ -51,8 +51,8 @@ class Spot(NamedTuple):
 def list_spots() -> list[Spot]:
     """Every field of every facet, and each facet as a whole."""
     return [
-        Spot(place, facet, way)
-        for place, facets in FACETS.items()
+        Spot(location, facet, way)
+        for location, facets in FACETS.items()
         for facet, content in facets.items()
         for way in _ways(content)
     ]
@@ -71,40 +71,40 @@ def _ways(content: Any) -> Iterator[tuple[str | int, ...]]:
 
 
 def each_field_of_each_type() -> Iterator[bytes]:
-    """Events with one field replaced: beside all other facets, and with its facet alone."""
-    number = 0
+    """Events with one field replaced: among all facets, and with its facet alone."""
+    index = 0
     for spot in list_spots():
         for value in VALUES:
-            yield _event(number, {spot: value})
-            # A facet that is used only where another one is missing is used here.
-            alone: dict[str, dict[str, Any]] = {place: {} for place in FACETS}
-            alone[spot.place] = {spot.facet: FACETS[spot.place][spot.facet]}
-            yield _event(number + 1, {spot: value}, alone)
-            number += 2
+            yield _event(index, {spot: value})
+            # Here, a facet that is only a fallback for another is used.
+            alone: dict[str, dict[str, Any]] = {location: {} for location in FACETS}
+            alone[spot.location] = {spot.facet: FACETS[spot.location][spot.facet]}
+            yield _event(index + 1, {spot: value}, alone)
+            index += 2
 
 
 def several_fields_at_random(seed: int, size: int) -> Iterator[bytes]:
     """Events with a few fields replaced, the same ones for the same seed."""
     chosen, spots = random.Random(seed), list_spots()
-    for number in range(size):
+    for index in range(size):
         count = chosen.randint(2, 6)
         changes = {spot: chosen.choice(VALUES) for spot in chosen.sample(spots, count)}
-        yield _event(1_000_000 * seed + number, changes)
+        yield _event(1_000_000 * seed + index, changes)
 
 
 def _event(
-    number: int, changes: dict[Spot, str], facets: dict[str, dict[str, Any]] = FACETS
+    index: int, changes: dict[Spot, str], facets: dict[str, dict[str, Any]] = FACETS
 ) -> bytes:
     # All facets by default, because one may affect how another one is read.
-    facets = {place: dict(some) for place, some in facets.items()}
+    facets = {location: dict(some) for location, some in facets.items()}
     values: list[tuple[str, str]] = []
     for spot, value in changes.items():
         mark = _MARK.format(len(values))
-        facets[spot.place][spot.facet] = _replaced(
-            facets[spot.place][spot.facet], spot.way, json.loads(mark)
+        facets[spot.location][spot.facet] = _replaced(
+            facets[spot.location][spot.facet], spot.way, json.loads(mark)
         )
         values.append((mark, value))
-    text = json.dumps(_body(number, facets))
+    text = json.dumps(_body(index, facets))
     for mark, value in values:
         text = text.replace(mark, value)
     return text.encode()
@@ -118,17 +118,17 @@ def _replaced(content: Any, way: tuple[str | int, ...], value: Any) -> Any:
     return copy
 
 
-def _body(number: int, facets: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _body(index: int, facets: dict[str, dict[str, Any]]) -> dict[str, Any]:
     kinds = ("COMPLETE", "START", "FAIL")
     return {
-        "eventType": "COMPLETE" if number % 2 else kinds[number // 2 % 3],
-        "eventTime": recently(number % 60).isoformat(),
-        "run": {"runId": run_id(f"fuzz {number}"), "facets": facets["run"]},
-        "job": {"namespace": "fuzz", "name": f"job {number % 20}", "facets": facets["job"]},
+        "eventType": "COMPLETE" if index % 2 else kinds[index // 2 % 3],
+        "eventTime": recently(index % 60).isoformat(),
+        "run": {"runId": run_id(f"fuzz {index}"), "facets": facets["run"]},
+        "job": {"namespace": "fuzz", "name": f"job {index % 20}", "facets": facets["job"]},
         "inputs": [
             {
                 "namespace": "fuzz",
-                "name": f"in {number % 7}",
+                "name": f"in {index % 7}",
                 "facets": facets["dataset"],
                 "inputFacets": facets["input"],
             }
@@ -136,7 +136,7 @@ def _body(number: int, facets: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "outputs": [
             {
                 "namespace": "fuzz",
-                "name": f"out {number % 11}",
+                "name": f"out {index % 11}",
                 "facets": facets["dataset"],
                 "outputFacets": facets["output"],
             }

@@ -1,4 +1,4 @@
-"""Events as real clients send them, made with OpenLineage's own Python client."""
+"""Events as sent by real clients, built with OpenLineage's Python client."""
 
 import uuid
 from collections.abc import Sequence
@@ -23,30 +23,30 @@ from openlineage.client.serde import Serde
 from floe import clock
 
 NOON = datetime(2026, 9, 1, 12, tzinfo=UTC)
-# For a door that takes them as news, however long ago that noon is.
+# For a door that treats these events as live, however old they are.
 FOREVER = timedelta(days=36_500)
 LAKE = "lake"
 PRODUCER = "https://example.com/tests"
 
 
 def at(minutes: float) -> datetime:
-    """A moment, in minutes after noon."""
+    """Return a time in minutes after noon."""
     return NOON + timedelta(minutes=minutes)
 
 
 def recently(minutes: float) -> datetime:
-    """A moment of yesterday, in minutes after noon: news to a door that keeps events for days."""
+    """Return a time yesterday, in minutes after noon, within any retention of days."""
     noon = clock.now().replace(hour=12, minute=0, second=0, microsecond=0)
     return noon - timedelta(days=1) + timedelta(minutes=minutes)
 
 
 def run_id(name: str) -> str:
-    """The same name is the same run."""
+    """Return the run id of a name; the same name is the same run."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
 
 
 def child_of(run: str, job: str = "night") -> dict[str, Any]:
-    """The facet by which a run names its parent."""
+    """Return the parent facet of a run."""
     return {"parent": {"run": {"runId": run_id(run)}, "job": {"namespace": "n", "name": job}}}
 
 
@@ -62,7 +62,7 @@ def written(
     symlink: tuple[str, str] | None = None,
     namespace: str = LAKE,
 ) -> OutputDataset:
-    """A dataset that a run wrote."""
+    """Return an output of a run."""
     facets = _facets(columns, version, description, owner, symlink)
     if from_columns:
         facets["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(
@@ -84,7 +84,7 @@ def written(
 def read(
     name: str, *, columns: Sequence[str] = (), version: str | None = None, namespace: str = LAKE
 ) -> InputDataset:
-    """A dataset that a run read."""
+    """Return an input of a run."""
     return InputDataset(namespace, name, facets=_facets(columns, version, None, None, None))
 
 
@@ -125,14 +125,14 @@ def event(
     namespace: str = "AUTOSYS",
     facets: dict[str, Any] | None = None,
 ) -> bytes:
-    """The bytes of a run's event."""
+    """Return a run event as bytes."""
     run_facets: dict[str, Any] = dict(facets or {})
     if nominal:
         run_facets["nominalTime"] = nominal_time_run.NominalTimeRunFacet(nominal.isoformat())
     if error:
         run_facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(error, "PYTHON")
     job_type = job_type_job.JobTypeJobFacet("BATCH", "AUTOSYS", "JOB")
-    made = RunEvent(
+    run_event = RunEvent(
         eventType=RunState[state],
         eventTime=moment.isoformat(),
         run=Run(run_id(run), facets=run_facets),
@@ -141,4 +141,4 @@ def event(
         inputs=list(inputs),
         outputs=list(outputs),
     )
-    return Serde.to_json(made).encode()
+    return Serde.to_json(run_event).encode()

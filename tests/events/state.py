@@ -1,4 +1,4 @@
-"""What a catalog holds, without what depends on the order of arrival: numbers and the clock."""
+"""The content of a catalog, without ids and times that depend on event order."""
 
 from datetime import UTC, date, datetime
 from typing import Any
@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from floe.catalog.database import Catalog
 
-# Each question names rows by what they mean, so that surrogate numbers do not show.
+# Each query identifies rows by natural keys instead of surrogate ids.
 QUESTIONS = {
     "events": "SELECT event_day, event_hash, event_type, run_uuid, process_key FROM run_event",
     "history": "SELECT event_hash, historical FROM run_event",
@@ -61,7 +61,7 @@ QUESTIONS = {
 
 
 def state_of(catalog: Catalog) -> dict[str, list[Any]]:
-    """Everything that events made, as sorted rows that are the same on every store."""
+    """Return everything that events created, as sorted rows equal on every store."""
     with catalog.reading() as session:
         return {
             name: sorted(

@@ -1,4 +1,4 @@
-"""Business dates of foreign versions: from subset facets, paths, names, and in what order."""
+"""Business dates of foreign versions: from subset facets, paths and names."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -12,7 +12,7 @@ from openlineage.client.facet_v2 import base_subset_dataset as subset
 
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import add_alias, find_dataset, new_dataset
-from floe.catalog.versions import list_versions
+from floe.catalog.version_queries import list_versions
 from floe.spec.dates import DateRules
 from tests.events.factory import at, event, read, written
 from tests.events.test_recording import record
@@ -21,7 +21,7 @@ DAYS = [date(2026, 9, 1), date(2026, 9, 2), date(2026, 9, 3)]
 
 
 def located(name: str, *paths: str, **fields: Any) -> OutputDataset:
-    """An output of which the subset facet names locations, as the Spark listener sends it."""
+    """An output whose subset facet lists locations, as sent by the Spark listener."""
     output = written(name, namespace="file", **fields)
     condition = subset.LocationSubsetCondition(locations=list(paths))
     facet = subset.OutputSubsetOutputDatasetFacet(outputCondition=condition)
@@ -55,13 +55,15 @@ WRITES = [
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_dated_folders_are_dates_of_one_dataset(catalog: Catalog, order: Sequence[int]) -> None:
-    record(catalog, [WRITES[place] for place in order], [2])
+def test_dated_folders_become_versions_of_one_dataset(
+    catalog: Catalog, order: Sequence[int]
+) -> None:
+    record(catalog, [WRITES[index] for index in order], [2])
     wanted = [(f"{day}.1", day, "READY") for day in DAYS]
     assert versions(catalog, "file//fx") == wanted
 
 
-def test_a_rerun_supersedes_its_own_date_alone(catalog: Catalog) -> None:
+def test_a_rerun_supersedes_only_its_own_date(catalog: Catalog) -> None:
     again = event("COMPLETE", at(9), "again", outputs=[located("/fx", "/fx/2026-09-02")])
     record(catalog, [*WRITES, again, again], [1])
     assert versions(catalog, "file//fx") == [
@@ -72,7 +74,7 @@ def test_a_rerun_supersedes_its_own_date_alone(catalog: Catalog) -> None:
     ]
 
 
-def test_a_run_that_writes_several_dates_makes_a_version_of_each(catalog: Catalog) -> None:
+def test_a_run_that_writes_several_dates_creates_a_version_for_each(catalog: Catalog) -> None:
     output = located("/fx", *(f"/fx/{day}" for day in DAYS), "/fx/2026-09-01/b", rows=30)
     backfill = event(
         "COMPLETE", at(0), outputs=[output], facets={"floe": {"businessDate": "2026-10-01"}}
@@ -81,7 +83,7 @@ def test_a_run_that_writes_several_dates_makes_a_version_of_each(catalog: Catalo
     assert versions(catalog, "file//fx") == [(f"{day}.1", day, "READY") for day in DAYS]
     with catalog.reading() as session:
         rows = list_versions(session, find_dataset(session, "file//fx").dataset_id)
-        # The count is that of all dates together.
+        # The row count is the total of all dates.
         assert {row.row_count for row in rows} == {None}
         assert {row.path for row in rows} == {f"/fx/{day}" for day in DAYS}
 
@@ -93,8 +95,8 @@ def test_partitions_of_a_date_do_not_supersede_each_other(catalog: Catalog) -> N
         [located("/fx", "/fx/2026-09-02/region=EU", "/fx/2026-09-02/region=US")],
         [located("/fx", "/fx/2026-09-01/region=EU")],
     ]
-    made = [event("COMPLETE", at(n), f"run {n}", outputs=out) for n, out in enumerate(outputs)]
-    record(catalog, made, [1])
+    events = [event("COMPLETE", at(n), f"run {n}", outputs=out) for n, out in enumerate(outputs)]
+    record(catalog, events, [1])
     assert versions(catalog, "file//fx") == [
         ("2026-09-01|region=EU.1", DAYS[0], "SUPERSEDED"),
         ("2026-09-01|region=EU.2", DAYS[0], "READY"),
@@ -117,7 +119,9 @@ def test_partitions_of_a_date_do_not_supersede_each_other(catalog: Catalog) -> N
         },
     ],
 )
-def test_other_subsets_name_dates_too(catalog: Catalog, condition: dict[str, Any]) -> None:
+def test_other_kinds_of_subset_contain_dates_too(
+    catalog: Catalog, condition: dict[str, Any]
+) -> None:
     body = msgspec.json.decode(event("COMPLETE", at(9 * 24 * 60), outputs=[written("t")]))
     body["outputs"][0]["outputFacets"] = {"subset": {"outputCondition": condition}}
     record(catalog, [msgspec.json.encode(body)], [1])
@@ -143,7 +147,7 @@ def test_a_location_that_is_too_long_to_store_still_names_its_date(
 @pytest.mark.parametrize(
     "condition", [None, 5, [], {"type": "location", "locations": [None, 5]}, {"type": "binary"}]
 )
-def test_a_subset_that_is_none_says_nothing(catalog: Catalog, condition: Any) -> None:
+def test_an_invalid_subset_is_ignored(catalog: Catalog, condition: Any) -> None:
     body = msgspec.json.decode(event("COMPLETE", at(0), outputs=[written("t")]))
     body["outputs"][0]["outputFacets"] = {"subset": {"outputCondition": condition}}
     record(catalog, [msgspec.json.encode(body)], [1])
@@ -158,7 +162,7 @@ FOLDED = "file//in/exposure_{date}.csv"
 
 
 def test_names_that_differ_by_their_date_are_one_dataset(catalog: Catalog) -> None:
-    made = [
+    events = [
         event("COMPLETE", at(0), "a", outputs=[dated("20260901", version="1")]),
         event("COMPLETE", at(1), "b", outputs=[dated("20260902", version="1")]),
         event("COMPLETE", at(2), "c", outputs=[dated("20260903")]),
@@ -171,7 +175,7 @@ def test_names_that_differ_by_their_date_are_one_dataset(catalog: Catalog) -> No
             outputs=[written("sum", from_columns={"a": ("/in/exposure_20260901.csv", "a")})],
         ),
     ]
-    record(catalog, made, [2])
+    record(catalog, events, [2])
     assert [name for name in names(catalog) if name.startswith("file/")] == [FOLDED]
     assert versions(catalog, FOLDED) == [
         ("2026-09-01|1", DAYS[0], "READY"),
@@ -188,12 +192,12 @@ def test_a_declared_or_curated_name_keeps_its_date(catalog: Catalog) -> None:
         find_dataset(session, "file//in/exposure_20260901.csv").curated = True
     record(catalog, [event("COMPLETE", at(24 * 60), outputs=[dated("20260901")])], [1])
     assert names(catalog) == ["file//in/exposure_20260901.csv"]
-    # Its date is that of the event: the name is a name and no more.
-    found = versions(catalog, "file//in/exposure_20260901.csv")
-    assert found == [("2026-09-02.1", DAYS[1], "READY")]
+    # Its date is that of the event, because the name is not parsed.
+    result = versions(catalog, "file//in/exposure_20260901.csv")
+    assert result == [("2026-09-02.1", DAYS[1], "READY")]
 
 
-def test_an_alias_may_hold_the_place_of_the_date(catalog: Catalog) -> None:
+def test_an_alias_may_contain_the_date_placeholder(catalog: Catalog) -> None:
     with catalog.writing() as session:
         dataset = new_dataset("lake", "landing.exposure", status="ACTIVE", actor="t")
         session.add(dataset)
@@ -204,7 +208,7 @@ def test_an_alias_may_hold_the_place_of_the_date(catalog: Catalog) -> None:
     assert versions(catalog, "landing.exposure") == [("2026-09-02.1", DAYS[1], "READY")]
 
 
-def test_a_declared_location_tells_which_date_of_a_path_counts(catalog: Catalog) -> None:
+def test_a_declared_location_decides_which_date_of_a_path_counts(catalog: Catalog) -> None:
     with catalog.writing() as session:
         dataset = new_dataset("lake", "landing.fx", status="ACTIVE", actor="t")
         dataset.declaration_json = {"location": "landing/{business_date}/fx_2026-01-01.csv"}
@@ -224,30 +228,30 @@ def test_a_declared_location_tells_which_date_of_a_path_counts(catalog: Catalog)
         ("2026-09-03", {}, {}),
     ],
 )
-def test_what_is_said_outright_counts_before_a_path(
+def test_an_explicit_business_date_wins_over_a_path(
     catalog: Catalog, day: str, fields: dict[str, Any], facets: dict[str, Any]
 ) -> None:
     output = located("/fx/2026-09-04", "/fx/2026-09-04/cob=2026-09-03", **fields)
     record(catalog, [event("COMPLETE", at(0), outputs=[output], facets=facets)], [1])
-    ((_, found, _),) = versions(catalog, "file//fx/{date}")
-    assert str(found) == day
+    ((_, business_date, _),) = versions(catalog, "file//fx/{date}")
+    assert str(business_date) == day
 
 
-def test_without_rules_names_are_left_as_they_are(catalog: Catalog) -> None:
+def test_without_date_rules_names_are_unchanged(catalog: Catalog) -> None:
     record(catalog, [event("COMPLETE", at(0), outputs=[dated("20260903")])], [1], DateRules([]))
     assert names(catalog) == ["file//in/exposure_20260903.csv"]
-    found = versions(catalog, "file//in/exposure_20260903.csv")
-    assert found == [("2026-09-01.1", DAYS[0], "READY")]
+    result = versions(catalog, "file//in/exposure_20260903.csv")
+    assert result == [("2026-09-01.1", DAYS[0], "READY")]
 
 
-def test_a_dated_name_with_a_symlink_is_folded_too(catalog: Catalog) -> None:
-    made = [
+def test_the_date_is_removed_from_a_name_with_a_symlink_too(catalog: Catalog) -> None:
+    events = [
         event(
             "COMPLETE", at(n), f"run {n}", outputs=[dated(day, symlink=("hive", "risk.exposure"))]
         )
         for n, day in enumerate(["20260901", "20260902"])
     ]
-    record(catalog, made, [1])
+    record(catalog, events, [1])
     assert len(names(catalog)) == 1
     assert versions(catalog, FOLDED) == [
         ("2026-09-01.1", DAYS[0], "READY"),

@@ -1,4 +1,4 @@
-"""dbt-ol's events: statements are steps of their model, tests are checks of what they test."""
+"""dbt-ol's events: statements become steps of their model, tests become checks."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from sqlalchemy import select
 
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import find_dataset
-from floe.catalog.runs import get_run, list_steps
+from floe.catalog.runs import describe_run, get_run
 from floe.catalog.tables import Dataset, Process, QualityCheckDef, QualityCheckResult
-from floe.catalog.versions import list_versions
+from floe.catalog.version_queries import list_versions
 from tests.events.factory import at, run_id
 from tests.events.test_recording import record
 
@@ -29,7 +29,7 @@ def sent(
     inputs: list[dict[str, Any]] | None = None,
     outputs: list[dict[str, Any]] | None = None,
 ) -> bytes:
-    """An event in the shape of dbt-ol 1.54 with --consume-structured-logs."""
+    """An event like those of dbt-ol 1.54 with --consume-structured-logs."""
     facets = {}
     if parent:
         named = {"namespace": "dbt", "name": parent}
@@ -90,27 +90,30 @@ BUILD = [
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["in order", "backwards"])
-def test_statements_are_steps_of_their_model(catalog: Catalog, order: int) -> None:
+def test_statements_become_steps_of_their_model(catalog: Catalog, order: int) -> None:
     record(catalog, BUILD[::order], [3])
     with catalog.reading() as session:
         keys = sorted(session.scalars(select(Process.process_key)))
         assert keys == ["dbt/dbt-run-credit", f"dbt/{MODEL}", f"dbt/{TEST}"]
         run = get_run(session, run_id(MODEL))
         assert run.status == "SUCCESS"
-        steps = [(step.step_name, step.status) for step in list_steps(session, run.run_id)]
-        assert steps == [("sql.1", "SUCCESS"), ("sql.2", "FAILED")]
+        steps = describe_run(session, run.run_uuid).steps
+        assert [(step.step_name, step.status) for step in steps] == [
+            ("sql.1", "SUCCESS"),
+            ("sql.2", "FAILED"),
+        ]
         dataset = find_dataset(session, f"{DUCKDB}/credit.main.exposure")
         assert len(list_versions(session, dataset.dataset_id)) == 1
 
 
-def test_tests_are_checks_and_fill_no_dataset(catalog: Catalog) -> None:
+def test_tests_become_checks_and_write_no_dataset(catalog: Catalog) -> None:
     record(catalog, [*BUILD, *BUILD], [4])
     with catalog.reading() as session:
         names = list(session.scalars(select(Dataset.name)))
         assert names == ["credit.main.exposure"]
         results = select(QualityCheckDef.name, QualityCheckResult.status)
-        found = session.execute(results.join(QualityCheckResult)).all()
-        assert [tuple(row) for row in found] == [("unique_id", "FAIL")]
+        rows = session.execute(results.join(QualityCheckResult)).all()
+        assert [tuple(row) for row in rows] == [("unique_id", "FAIL")]
 
 
 def test_a_job_that_is_only_named_like_a_statement_is_a_process(catalog: Catalog) -> None:

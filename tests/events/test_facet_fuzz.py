@@ -1,4 +1,4 @@
-"""No content of a facet closes the door: the event is stored, or refused as the sender's fault."""
+"""Facet content never breaks the event door: events are stored or rejected."""
 
 import os
 from collections import Counter
@@ -21,7 +21,7 @@ from tests.events.facet_fuzz import (
 )
 from tests.events.factory import FOREVER, at, event
 
-# In every pass some of them; `make soak` sends all, and as many again at random for each round.
+# Some of them in every run; `make soak` sends all, and as many random ones in each round.
 ROUNDS = int(os.environ.get("FLOE_SOAK_ROUNDS", "0"))
 STRIDE = 1 if ROUNDS else 13
 AT_RANDOM = 300
@@ -29,8 +29,8 @@ GROUP = 100
 
 
 def outcomes(door: EventDoor, bodies: Iterable[bytes]) -> Counter[str]:
-    """Hand events in, in groups, and count what became of them."""
-    found: Counter[str] = Counter()
+    """Submit events in groups, and count the outcomes."""
+    counts: Counter[str] = Counter()
     waiting = iter(bodies)
     while group := list(islice(waiting, GROUP)):
         claims = []
@@ -38,11 +38,11 @@ def outcomes(door: EventDoor, bodies: Iterable[bytes]) -> Counter[str]:
             try:
                 claims.append(read_claim(body))
             except BadEventError:
-                found["refused"] += 1
+                counts["refused"] += 1
         wrong = door.submit(claims).result(timeout=120)
-        found["stored"] += len(claims) - len(wrong)
-        found.update(f"{type(error).__name__}: {error}" for error in wrong.values())
-    return found
+        counts["stored"] += len(claims) - len(wrong)
+        counts.update(f"{type(error).__name__}: {error}" for error in wrong.values())
+    return counts
 
 
 def fuzzed() -> Iterator[bytes]:
@@ -53,21 +53,21 @@ def fuzzed() -> Iterator[bytes]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_every_field_of_every_facet_may_have_any_type(catalog: Catalog) -> None:
+def test_every_field_of_every_facet_can_have_any_type(catalog: Catalog) -> None:
     with closing(EventDoor(catalog)) as door:
-        found = outcomes(door, fuzzed())
+        counts = outcomes(door, fuzzed())
         assert door.submit([read_claim(event("START", at(0), "after"))]).result(timeout=60) == {}
-    # Only what is no JSON to any reader is refused, such as half a surrogate pair.
-    assert set(found) <= {"stored", "refused"}
-    assert found["stored"] > 9 * found["refused"]
+    # Only invalid JSON is rejected, such as half a surrogate pair.
+    assert set(counts) <= {"stored", "refused"}
+    assert counts["stored"] > 9 * counts["refused"]
 
 
-def test_all_facets_and_all_types_are_among_them() -> None:
+def test_the_fuzz_covers_all_facets_and_types() -> None:
     assert 2 * len(list_spots()) * len(VALUES) == sum(1 for _ in each_field_of_each_type())
     assert len(list_spots()) > 250
 
 
-def test_fuzzed_events_over_http_are_201_or_4xx_and_all_that_was_stored_can_be_read(
+def test_fuzzed_events_over_http_get_201_or_4xx_and_stored_ones_can_be_read(
     catalog: Catalog,
 ) -> None:
     app = create_app(catalog, login=False, retention=FOREVER)
@@ -78,8 +78,8 @@ def test_fuzzed_events_over_http_are_201_or_4xx_and_all_that_was_stored_can_be_r
             assert status == 201 or 400 <= status < 500, body
         assert client.get("/api/v1/readiness").status_code == 200
         listed = client.get("/api/v1/events", params={"limit": 200}).json()["items"]
-        for one in listed:
-            assert client.get(f"/api/v1/event/{one['event_id']}").status_code == 200
-            assert client.get(f"/api/v1/run/{one['run_uuid']}").status_code == 200
+        for item in listed:
+            assert client.get(f"/api/v1/event/{item['event_id']}").status_code == 200
+            assert client.get(f"/api/v1/run/{item['run_uuid']}").status_code == 200
         for path in ("datasets", "processes", "runs", "stats"):
             assert client.get(f"/api/v1/{path}").status_code == 200, path

@@ -1,15 +1,16 @@
-"""What facets say ends up where people look for it."""
+"""Facets update descriptions, owners, versions, checks and column lineage."""
 
 import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from openlineage.client.facet_v2 import parent_run
 from sqlalchemy import func, select, text
 
 from floe import clock
 from floe.catalog.changes import list_changes
-from floe.catalog.checks import list_checks, list_results
+from floe.catalog.checks import list_checks, page_results
 from floe.catalog.column_lineage import walk_columns
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import (
@@ -22,9 +23,10 @@ from floe.catalog.datasets import (
 from floe.catalog.processes import find_process
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.runs import get_run
-from floe.catalog.shown import is_made_here
+from floe.catalog.stable_names import is_made_here
 from floe.catalog.tables import ColumnEdge, Dataset, DatasetVersion, ObservedFacet, RunInput
-from floe.catalog.versions import list_versions
+from floe.catalog.version_queries import list_versions
+from floe.client.messages import dataset_message
 from floe.events.ingest import read_claim
 from tests.events.factory import FOREVER, NOON, at, event, read, run_id, written
 
@@ -37,13 +39,15 @@ def record(catalog: Catalog, *bodies: bytes, historical: bool = False) -> None:
 
 
 def with_facets(name: str, **facets: Any) -> bytes:
-    """An event whose only output has these facets, written by hand."""
+    """An event whose only output has these facets."""
     body = json.loads(event("COMPLETE", at(0), outputs=[written(name)]))
     body["outputs"][0]["facets"].update(facets)
     return json.dumps(body).encode()
 
 
-def test_description_owner_and_technology_show_where_nothing_is_declared(catalog: Catalog) -> None:
+def test_description_owner_and_technology_come_from_events_when_undeclared(
+    catalog: Catalog,
+) -> None:
     output = written("credit.exposure", description="what may be lost", owner="team:Credit Risk")
     record(catalog, event("COMPLETE", at(0), outputs=[output]))
     with catalog.reading() as session:
@@ -52,7 +56,7 @@ def test_description_owner_and_technology_show_where_nothing_is_declared(catalog
         assert find_process(session, "AUTOSYS/exposure").technology == "AUTOSYS"
 
 
-def test_what_a_project_declares_stands_above_what_events_say(catalog: Catalog) -> None:
+def test_declared_values_win_over_events(catalog: Catalog) -> None:
     with catalog.writing() as session:
         session.execute(
             text(
@@ -67,7 +71,7 @@ def test_what_a_project_declares_stands_above_what_events_say(catalog: Catalog) 
         assert find_dataset(session, "credit.exposure").description == "declared"
 
 
-def test_what_people_set_stands_above_what_events_say(catalog: Catalog) -> None:
+def test_curated_values_win_over_events(catalog: Catalog) -> None:
     output = written("credit.exposure", description="observed", owner="team:Jobs")
     record(catalog, event("COMPLETE", at(0), "before", outputs=[output]))
     with catalog.writing() as session:
@@ -85,7 +89,7 @@ def test_what_people_set_stands_above_what_events_say(catalog: Catalog) -> None:
         assert "Thieves" in str(kept)
 
 
-def test_a_symlink_does_not_take_a_dataset_from_those_who_look_after_it(catalog: Catalog) -> None:
+def test_a_symlink_does_not_change_a_curated_dataset(catalog: Catalog) -> None:
     record(catalog, event("COMPLETE", at(0), "old", outputs=[written("jobs.copy", owner="Jobs")]))
     with catalog.writing() as session:
         create_dataset(session, "lake", "credit.exposure", owner_team="Credit Risk", curated=True)
@@ -96,14 +100,14 @@ def test_a_symlink_does_not_take_a_dataset_from_those_who_look_after_it(catalog:
         assert (joined.name, joined.owner_team) == ("credit.exposure", "Credit Risk")
 
 
-def test_a_dropped_dataset_is_deprecated_until_it_is_made_again(catalog: Catalog) -> None:
+def test_a_dropped_dataset_is_deprecated_until_it_is_created_again(catalog: Catalog) -> None:
     dropped = {"lifecycleStateChange": "DROP", "_producer": "x", "_schemaURL": "y"}
     record(catalog, with_facets("t", lifecycleStateChange=dropped))
     with catalog.reading() as session:
         assert find_dataset(session, "t").status == DEPRECATED
 
 
-def test_the_business_date_is_the_schedules_in_the_zone_of_the_dataset(catalog: Catalog) -> None:
+def test_the_business_date_is_the_nominal_time_in_the_datasets_time_zone(catalog: Catalog) -> None:
     with catalog.writing() as session:
         create_dataset(session, "lake", "tokyo.trades", timezone="Asia/Tokyo")
     nominal = NOON + timedelta(hours=8)
@@ -113,14 +117,14 @@ def test_the_business_date_is_the_schedules_in_the_zone_of_the_dataset(catalog: 
         assert (version.version_tag, version.state) == ("2026-09-02.1", "READY")
 
 
-def test_a_version_that_the_producer_dates_is_of_that_date(catalog: Catalog) -> None:
+def test_a_date_in_the_producers_version_is_the_business_date(catalog: Catalog) -> None:
     record(catalog, event("COMPLETE", at(0), outputs=[written("t", version="v20260815-0802")]))
     with catalog.reading() as session:
         (version,) = list_versions(session, find_dataset(session, "t").dataset_id)
         assert (version.version_tag, str(version.business_date)) == ("v20260815-0802", "2026-08-15")
 
 
-def test_a_dataset_with_checks_waits_for_their_verdict(catalog: Catalog) -> None:
+def test_a_version_of_a_dataset_with_checks_waits_for_validation(catalog: Catalog) -> None:
     with catalog.writing() as session:
         create_dataset(session, "lake", "checked", needs_validation=True)
     record(catalog, event("COMPLETE", at(0), outputs=[written("checked")]))
@@ -130,7 +134,7 @@ def test_a_dataset_with_checks_waits_for_their_verdict(catalog: Catalog) -> None
         assert [change.kind for change in list_changes(session, 0)] == ["VERSION_WRITTEN"]
 
 
-def test_only_completed_runs_make_versions(catalog: Catalog) -> None:
+def test_only_completed_runs_create_versions(catalog: Catalog) -> None:
     for state in ("START", "RUNNING", "FAIL", "ABORT"):
         record(catalog, event(state, at(0), state, outputs=[written("t")]))
     with catalog.reading() as session:
@@ -138,7 +142,7 @@ def test_only_completed_runs_make_versions(catalog: Catalog) -> None:
         assert [change.kind for change in list_changes(session, 0)] == ["RUN_FAILED"]
 
 
-def test_a_failure_after_success_is_kept_and_flagged(catalog: Catalog) -> None:
+def test_a_failure_after_success_is_stored_and_flagged(catalog: Catalog) -> None:
     record(catalog, event("COMPLETE", at(0), "r"), event("FAIL", at(1), "r", error="too late"))
     with catalog.reading() as session:
         run = get_run(session, run_id("r"))
@@ -162,7 +166,7 @@ def test_the_parent_of_a_run_is_kept(catalog: Catalog) -> None:
         assert get_run(session, run_id("r")).parent_run_uuid == run_id("box")
 
 
-def test_history_is_filled_and_triggers_nothing(catalog: Catalog) -> None:
+def test_historical_events_fill_history_and_trigger_nothing(catalog: Catalog) -> None:
     record(catalog, event("COMPLETE", at(0), outputs=[written("t")]), historical=True)
     record(catalog, event("FAIL", at(0), "other"), historical=True)
     with catalog.reading() as session:
@@ -171,7 +175,7 @@ def test_history_is_filled_and_triggers_nothing(catalog: Catalog) -> None:
         assert list_changes(session, 0) == []
 
 
-def test_inputs_bind_to_the_versions_that_they_name(catalog: Catalog) -> None:
+def test_inputs_refer_to_the_versions_they_name(catalog: Catalog) -> None:
     record(catalog, event("COMPLETE", at(0), "fx", "load", outputs=[written("fx", version="7")]))
     reads = [read("fx", version="7"), read("clients", version="v3"), read("rates")]
     record(catalog, event("COMPLETE", at(1), "r", inputs=reads))
@@ -193,7 +197,7 @@ def test_inputs_bind_to_the_versions_that_they_name(catalog: Catalog) -> None:
         ]
 
 
-def test_assertions_become_checks_with_verdicts(catalog: Catalog) -> None:
+def test_assertions_become_checks_with_results(catalog: Catalog) -> None:
     assertions = [
         {"assertion": "not_null", "column": "id", "success": True},
         {"assertion": "unique", "column": "id", "success": False},
@@ -203,18 +207,18 @@ def test_assertions_become_checks_with_verdicts(catalog: Catalog) -> None:
     record(catalog, body)
     record(catalog, body)
     with catalog.reading() as session:
-        number = find_dataset(session, "t").dataset_id
-        checks = {check.qdef_id: check.name for check in list_checks(session, number)}
-        results = list_results(session, number)
-        assert sorted((checks[one.qdef_id], one.status) for one in results) == [
+        dataset_id = find_dataset(session, "t").dataset_id
+        checks = {check.qdef_id: check.name for check in list_checks(session, dataset_id)}
+        results = page_results(session, dataset_id)
+        assert sorted((checks[result.qdef_id], result.status) for result in results) == [
             ("enough", "WARN"),
             ("not_null_id", "PASS"),
             ("unique_id", "FAIL"),
         ]
-        assert all(one.dataset_version_id is not None for one in results)
+        assert all(result.dataset_version_id is not None for result in results)
 
 
-def test_columns_are_followed_by_their_kind(catalog: Catalog) -> None:
+def test_column_edges_have_the_kind_of_their_transformation(catalog: Catalog) -> None:
     source = {"namespace": "lake", "name": "trades", "field": "notional"}
     kinds = [
         {"type": "DIRECT", "subtype": "AGGREGATION"},
@@ -226,9 +230,9 @@ def test_columns_are_followed_by_their_kind(catalog: Catalog) -> None:
     ]
     record(catalog, with_facets("t", columnLineage={"fields": fields, "dataset": joined}))
     with catalog.reading() as session:
-        found = walk_columns(session, find_dataset(session, "t"), depth=1)
+        lineage = walk_columns(session, find_dataset(session, "t"), depth=1)
         assert sorted(
-            (link.source.column, link.target.column, link.kind) for link in found.edges
+            (link.source.column, link.target.column, link.kind) for link in lineage.edges
         ) == [
             ("id", "*", "JOIN"),
             ("notional", "total", "AGGREGATE"),
@@ -241,8 +245,10 @@ def test_column_lineage_with_a_broken_part_keeps_the_rest(catalog: Catalog) -> N
     fields = {"id": good, "bad": {"inputFields": [{"namespace": 5}]}, "worse": 7}
     record(catalog, with_facets("t", columnLineage={"fields": fields}))
     with catalog.reading() as session:
-        found = walk_columns(session, find_dataset(session, "t"), depth=1)
-        assert [(link.source.column, link.target.column) for link in found.edges] == [("id", "id")]
+        lineage = walk_columns(session, find_dataset(session, "t"), depth=1)
+        assert [(link.source.column, link.target.column) for link in lineage.edges] == [
+            ("id", "id")
+        ]
 
 
 def test_two_names_of_one_dataset_are_one_source_of_a_column(catalog: Catalog) -> None:
@@ -260,7 +266,7 @@ def test_two_names_of_one_dataset_are_one_source_of_a_column(catalog: Catalog) -
         assert session.scalar(select(func.count()).select_from(ColumnEdge)) == 1
 
 
-def test_nobody_else_says_that_floe_keeps_a_version(catalog: Catalog) -> None:
+def test_an_outside_event_cannot_set_floes_own_version_facet(catalog: Catalog) -> None:
     sent = json.loads(event("COMPLETE", at(0), outputs=[written("t", rows=3)]))
     note = {"snapshot": 1, "whole": True}
     (output,) = sent["outputs"]
@@ -271,3 +277,43 @@ def test_nobody_else_says_that_floe_keeps_a_version(catalog: Catalog) -> None:
         (version,) = list_versions(session, find_dataset(session, "t").dataset_id)
         assert not is_made_here(version)
         assert (version.metadata_json or {})["other"] == {"kept": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("facets", "attempt"),
+    [
+        ({}, 1),
+        ({"floe": {"attempt": 3}}, 3),
+        ({"airflow": {"taskInstance": {"try_number": 2}}}, 2),
+        ({"airflow": {"taskInstance": {"try_number": 0}}}, 1),
+        ({"floe": {"attempt": 0}}, 1),
+        ({"airflow": "2"}, 1),
+    ],
+)
+def test_the_attempt_of_a_run_is_recorded(
+    catalog: Catalog, facets: dict[str, Any], attempt: int
+) -> None:
+    body = json.loads(event("COMPLETE", at(1), "a"))
+    body["run"]["facets"].update(facets)
+    # A START that arrives late belongs to an earlier attempt.
+    record(catalog, json.dumps(body).encode(), event("START", at(0), "a"))
+    with catalog.reading() as session:
+        assert get_run(session, run_id("a")).attempt == attempt
+
+
+def test_a_producers_checksum_is_recorded_with_the_version(catalog: Catalog) -> None:
+    message = dataset_message("credit.positions", "2026-09-01", checksum="sha256:9f86d081")
+    record(catalog, json.dumps(message).encode())
+    with catalog.reading() as session:
+        dataset = find_dataset(session, "credit.positions")
+        (version,) = list_versions(session, dataset.dataset_id)
+        assert version.checksum == "sha256:9f86d081"
+
+
+@pytest.mark.parametrize("checksum", ["9f86d081", "sha256:", "sha256:" + "0" * 300, 5, None])
+def test_a_checksum_without_its_algorithm_is_left_out(catalog: Catalog, checksum: Any) -> None:
+    record(catalog, with_facets("credit.exposure", checksum={"checksum": checksum}))
+    with catalog.reading() as session:
+        dataset = find_dataset(session, "credit.exposure")
+        (version,) = list_versions(session, dataset.dataset_id)
+        assert version.checksum is None

@@ -1,4 +1,4 @@
-"""The event door: committed before it answers, each sender its own answer."""
+"""The event door answers after the commit, and each sender gets its own answer."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ def count(catalog: Catalog, table: type[RunEvent] | type[ProcessRun]) -> int:
         return session.scalars(select(func.count()).select_from(table)).one()
 
 
-def test_an_answer_comes_after_the_commit(catalog: Catalog) -> None:
+def test_the_answer_comes_after_the_commit(catalog: Catalog) -> None:
     with closing(EventDoor(catalog)) as door:
         answer = door.submit([read_claim(event("START", at(0)))])
         assert answer.result(timeout=30) == {}
@@ -41,10 +41,10 @@ def test_many_senders_share_transactions_and_none_is_lost(catalog: Catalog) -> N
     assert (count(catalog, RunEvent), count(catalog, ProcessRun)) == (60, 60)
 
 
-# SQLite stores what PostgreSQL refuses: U+0000 in a name.
+# SQLite stores U+0000 in a name, PostgreSQL rejects it.
 @pytest.mark.postgresql
 @pytest.mark.parametrize("catalog", ["postgresql"], indirect=True)
-def test_a_bad_event_gets_its_own_answer_and_harms_no_neighbour(catalog: Catalog) -> None:
+def test_an_invalid_event_gets_its_own_answer_and_the_others_are_stored(catalog: Catalog) -> None:
     claims = [read_claim(event("START", at(n), f"run {n}", f"job {n}")) for n in range(10)]
     claims[3].process_key = "AUTOSYS/bad\0name"
     with closing(EventDoor(catalog)) as door:
@@ -54,10 +54,10 @@ def test_a_bad_event_gets_its_own_answer_and_harms_no_neighbour(catalog: Catalog
     assert count(catalog, RunEvent) == 9
 
 
-def test_a_full_door_turns_events_away_before_memory_grows(
+def test_a_full_door_rejects_events_before_memory_grows(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "MOST_WAITING", 3)
+    monkeypatch.setattr(ingest, "MAX_WAITING", 3)
     release = threading.Event()
     monkeypatch.setattr(EventDoor, "_take", _held(EventDoor._take, release))
     door = EventDoor(catalog)
@@ -79,7 +79,7 @@ def _held(take: object, release: threading.Event) -> object:
     return held
 
 
-def test_a_closed_door_writes_what_waits_and_takes_no_more(catalog: Catalog) -> None:
+def test_a_closing_door_writes_waiting_events_and_rejects_new_ones(catalog: Catalog) -> None:
     door = EventDoor(catalog)
     answers = [door.submit([read_claim(event("START", at(n), f"run {n}"))]) for n in range(20)]
     door.close()
@@ -89,7 +89,7 @@ def test_a_closed_door_writes_what_waits_and_takes_no_more(catalog: Catalog) -> 
         door.submit([read_claim(event("START", at(99)))])
 
 
-def test_what_came_in_is_found_by_its_words(catalog: Catalog) -> None:
+def test_recorded_datasets_are_found_by_the_search(catalog: Catalog) -> None:
     output = written("credit.exposure", columns=["counterparty"], description="what may be lost")
     with closing(EventDoor(catalog)) as door:
         door.submit([read_claim(event("COMPLETE", at(0), outputs=[output]))]).result(timeout=30)
@@ -99,16 +99,16 @@ def test_what_came_in_is_found_by_its_words(catalog: Catalog) -> None:
             assert [hit.name for hit in hits] == ["credit.exposure"], word
 
 
-def test_two_doors_on_one_catalog_lose_and_double_nothing(catalog: Catalog) -> None:
+def test_two_doors_on_one_catalog_neither_lose_nor_duplicate_events(catalog: Catalog) -> None:
     bodies = [
         event("COMPLETE", at(n % 7), f"run {n}", f"job {n % 5}", outputs=[written(f"t{n % 3}")])
         for n in range(80)
     ]
     doors = [EventDoor(catalog), EventDoor(catalog)]
 
-    def send(place: int) -> dict[int, object]:
-        claim = read_claim(bodies[place // 2])
-        return dict(doors[place % 2].submit([claim]).result(timeout=120))
+    def send(index: int) -> dict[int, object]:
+        claim = read_claim(bodies[index // 2])
+        return dict(doors[index % 2].submit([claim]).result(timeout=120))
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(send, range(160))) == [{}] * 160
@@ -121,18 +121,18 @@ def test_two_doors_on_one_catalog_lose_and_double_nothing(catalog: Catalog) -> N
 
 @pytest.mark.postgresql
 @pytest.mark.parametrize("catalog", ["postgresql"], indirect=True)
-def test_todays_events_have_a_partition_and_far_days_go_to_the_strays(catalog: Catalog) -> None:
+def test_todays_events_have_a_partition_and_far_days_use_the_default_one(catalog: Catalog) -> None:
     today = clock.now()
     far = today - timedelta(days=3650)
     with closing(EventDoor(catalog)) as door:
-        for number, moment in enumerate((today, far)):
-            door.submit([read_claim(event("START", moment, f"run {number}"))]).result(timeout=30)
+        for index, moment in enumerate((today, far)):
+            door.submit([read_claim(event("START", moment, f"run {index}"))]).result(timeout=30)
     with catalog.reading() as session:
         places = session.execute(text("SELECT tableoid::regclass::text FROM run_event ORDER BY 1"))
         assert list(places.scalars()) == [f"run_event_{today:%Y%m%d}", "run_event_default"]
 
 
-def test_an_event_older_than_retention_fills_history_and_triggers_nothing(catalog: Catalog) -> None:
+def test_an_event_older_than_retention_only_adds_to_the_history(catalog: Catalog) -> None:
     now = clock.now()
     old, late = now - timedelta(days=91), now - timedelta(days=89)
     bodies = [
@@ -145,7 +145,7 @@ def test_an_event_older_than_retention_fills_history_and_triggers_nothing(catalo
     with catalog.reading() as session:
         awaited = find_dataset(session, "awaited").dataset_id
         assert len(list_versions(session, find_dataset(session, "kept").dataset_id)) == 1
-        changes = [(one.kind, one.dataset_id) for one in list_changes(session, after=0)]
+        changes = [(change.kind, change.dataset_id) for change in list_changes(session, after=0)]
         assert changes == [("VERSION_READY", awaited)]
         runs = session.execute(select(ProcessRun.run_uuid, ProcessRun.historical))
         assert {run.run_uuid: run.historical for run in runs} == {
@@ -155,12 +155,12 @@ def test_an_event_older_than_retention_fills_history_and_triggers_nothing(catalo
         }
 
 
-def test_an_event_is_news_where_events_are_kept_for_longer() -> None:
+def test_an_event_within_a_longer_retention_is_live() -> None:
     old = clock.now() - timedelta(days=400)
     body = event("COMPLETE", old, outputs=[written("t")])
     assert read_claim(body).historical
     assert not read_claim(body, retention=timedelta(days=401)).historical
-    # As long as a platform can say: no date goes back that far.
+    # The longest retention that can be configured.
     assert not read_claim(body, retention=timedelta(days=999_999_999)).historical
 
 
@@ -174,5 +174,5 @@ def test_a_database_error_at_the_start_does_not_close_the_door(
     with closing(EventDoor(catalog)) as door:
         assert door.submit([read_claim(event("START", at(0)))]).result(timeout=30) == {}
         assert door.is_open
-    assert "Datasets of before were not indexed" in caplog.text
+    assert "Earlier datasets were not indexed" in caplog.text
     assert count(catalog, RunEvent) == 1

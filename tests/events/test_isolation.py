@@ -1,4 +1,4 @@
-"""Whatever goes wrong with an event concerns that event: its neighbours are stored."""
+"""An event that fails does not affect the others: they are stored."""
 
 import re
 from contextlib import closing
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from floe.catalog import search_index
 from floe.catalog.database import Catalog
-from floe.catalog.recording import EventClaim, EventFailedError, runs
-from floe.catalog.search import documents
+from floe.catalog.recording import EventClaim, EventFailedError, observed_runs
 from floe.catalog.tables import Dataset, RunEvent
 from floe.events import ingest
 from floe.events.ingest import EventDoor, read_claim
@@ -24,24 +24,24 @@ def stored(catalog: Catalog) -> int:
 
 
 def night(size: int, poison: int) -> list[EventClaim]:
-    """Claims of a group, one of them by the job that makes floe fail."""
-    jobs = ["poison" if place == poison else f"job {place}" for place in range(size)]
+    """Claims of a group; one of them is by the job that makes floe fail."""
+    jobs = ["poison" if index == poison else f"job {index}" for index in range(size)]
     return [read_claim(event("COMPLETE", at(n), f"run {n}", job)) for n, job in enumerate(jobs)]
 
 
 def fail_on_poison(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    row = runs._row
+    row = observed_runs._run_row
 
     def fail(recording: Any, claim: EventClaim, run: Any) -> Any:
         if claim.process_key == POISON:
             raise error
         return row(recording, claim, run)
 
-    monkeypatch.setattr(runs, "_row", fail)
+    monkeypatch.setattr(observed_runs, "_run_row", fail)
 
 
 @pytest.mark.parametrize("error", [TypeError("'int' object is not iterable"), RecursionError()])
-def test_an_unexpected_error_is_answered_for_one_event_and_logged_with_its_id(
+def test_an_unexpected_error_fails_one_event_and_is_logged_with_its_id(
     catalog: Catalog,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -60,7 +60,7 @@ def test_an_unexpected_error_is_answered_for_one_event_and_logged_with_its_id(
     assert type(error).__name__ in caplog.text
 
 
-def test_what_a_failed_event_left_behind_is_not_remembered(
+def test_the_cache_does_not_keep_entries_of_a_failed_event(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as failing, closing(EventDoor(catalog)) as door:
@@ -73,7 +73,7 @@ def test_what_a_failed_event_left_behind_is_not_remembered(
         assert session.scalars(select(Dataset.name)).all() == ["new.table"]
 
 
-def test_an_event_that_cannot_be_read_for_a_mistake_of_ours_fails_alone(
+def test_a_bug_while_decoding_an_event_fails_only_that_event(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -86,23 +86,23 @@ def test_an_event_that_cannot_be_read_for_a_mistake_of_ours_fails_alone(
     assert "a mistake" in caplog.text
 
 
-def test_a_dataset_that_cannot_be_indexed_keeps_no_other_from_being_found(
+def test_a_dataset_that_cannot_be_indexed_does_not_block_others(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    field = documents._field
+    field = search_index._field
 
     def fail(*texts: str | None) -> str:
         if "broken" in texts:
             raise TypeError("not a text")
         return field(*texts)
 
-    monkeypatch.setattr(documents, "_field", fail)
+    monkeypatch.setattr(search_index, "_field", fail)
     outputs = [written("good.one"), written("broken"), written("good.two")]
     with closing(EventDoor(catalog)) as door:
         claim = read_claim(event("COMPLETE", at(0), outputs=outputs))
         assert door.submit([claim]).result(timeout=60) == {}
     with catalog.reading() as session:
-        left = documents.list_unindexed(session)
+        left = search_index.list_unindexed(session)
         names = session.scalars(select(Dataset.name).where(Dataset.dataset_id.in_(left))).all()
     assert names == ["broken"]
-    assert "cannot be searched for" in caplog.text
+    assert "could not be indexed" in caplog.text

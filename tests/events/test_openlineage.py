@@ -1,4 +1,4 @@
-"""Reading events: real ones are taken, others are refused with every reason."""
+"""Decoding events: valid ones are accepted, others rejected with every reason."""
 
 import json
 from contextlib import suppress
@@ -44,7 +44,7 @@ def test_an_event_of_the_official_client_is_read() -> None:
     body = event("COMPLETE", at(0), inputs=[read("a")], outputs=[written("b", rows=3)])
     claim = read_claim(body)
     assert claim.process_key == "AUTOSYS/exposure"
-    assert [(one.name, one.reads, one.writes) for one in claim.datasets] == [
+    assert [(dataset.name, dataset.reads, dataset.writes) for dataset in claim.datasets] == [
         ("a", True, False),
         ("b", False, True),
     ]
@@ -65,7 +65,7 @@ def test_the_minimal_payload_of_an_adapter_is_read() -> None:
     assert (target.version.rows, target.version.path) == (12345, "s3://bucket/credit-out")
 
 
-def test_the_same_foreign_id_is_the_same_run() -> None:
+def test_the_same_non_uuid_id_is_the_same_run() -> None:
     first, again = (read_claim(json.dumps({**MINIMAL, "n": n}).encode()) for n in range(2))
     assert first.run is not None
     assert again.run is not None
@@ -73,7 +73,7 @@ def test_the_same_foreign_id_is_the_same_run() -> None:
     assert first.hash != again.hash
 
 
-def test_every_reason_is_listed_by_its_place() -> None:
+def test_every_reason_is_listed_with_its_path() -> None:
     assert reasons(
         {
             "eventType": "DONE",
@@ -85,14 +85,14 @@ def test_every_reason_is_listed_by_its_place() -> None:
         }
     ) == [
         "$.eventType: must be one of START, RUNNING, COMPLETE, ABORT, FAIL, OTHER",
-        "$.eventTime: must be a time such as 2026-09-01T06:30:00Z",
+        "$.eventTime: must be a timestamp such as 2026-09-01T06:30:00Z",
         "$.run.runId: must be text, not a number",
         "$.job.namespace: is empty",
         "$.job.name: is missing",
         "$.job.facets: must be an object, not a list",
         "$.inputs[0].name: is missing",
         "$.inputs[1]: must be an object, not a number",
-        "$.outputs[0].name: has 301 characters, 300 are allowed",
+        "$.outputs[0].name: has 301 characters; at most 300 are allowed",
     ]
 
 
@@ -101,43 +101,43 @@ def test_every_reason_is_listed_by_its_place() -> None:
     [
         (
             {"eventTime": "2026-09-01T12:00:00Z"},
-            "$: has neither a run and a job, nor a job, nor a dataset",
+            "$: has no run with a job, no job and no dataset",
         ),
         (
             {"run": {"runId": "x"}, "eventTime": "2026-09-01T12:00:00Z"},
-            "$.job: is missing: an event of a run names its job",
+            "$.job: is missing: a run event must name its job",
         ),
         ([], "$: must be an object, not a list"),
         ({"job": {"namespace": "a", "name": "b"}}, "$.eventTime: is missing"),
         (
             {"job": {"namespace": "a", "name": "b"}, "eventTime": "1815-06-18T12:00:00Z"},
-            "$.eventTime: must lie between 1970 and 2200",
+            "$.eventTime: must be between 1970 and 2200",
         ),
     ],
 )
-def test_what_is_no_event_says_why(body: Any, reason: str) -> None:
+def test_a_body_that_is_not_an_event_is_rejected_with_a_reason(body: Any, reason: str) -> None:
     assert reasons(body) == [reason]
 
 
-def test_what_is_missing_and_what_is_wrong_are_told_together() -> None:
+def test_missing_and_invalid_values_are_reported_together() -> None:
     assert reasons({"eventType": "BAD", "run": {"runId": 3}}) == [
         "$.eventType: must be one of START, RUNNING, COMPLETE, ABORT, FAIL, OTHER",
-        "$.job: is missing: an event of a run names its job",
+        "$.job: is missing: a run event must name its job",
         "$.eventTime: is missing",
         "$.run.runId: must be text, not a number",
     ]
 
 
-def test_a_character_that_databases_do_not_keep_is_refused_wherever_it_stands() -> None:
+def test_a_nul_character_is_rejected_anywhere_in_the_event() -> None:
     sent = {
         "eventTime": "2026-09-01T12:00:00Z",
         "job": {"namespace": "a", "name": "b\0", "facets": {"x": ["C:\\u0000", {"k\0": "\\\0"}]}},
     }
-    nothing_kept = "U+0000, which databases do not keep"
+    not_storable = "U+0000, which databases cannot store"
     assert reasons(sent) == [
-        f"$.job.name: has {nothing_kept}",
-        f"$.job.facets.x[1]: has a key with {nothing_kept}",
-        f"$.job.facets.x[1].k\0: has {nothing_kept}",
+        f"$.job.name: contains {not_storable}",
+        f"$.job.facets.x[1]: has a key with {not_storable}",
+        f"$.job.facets.x[1].k\0: contains {not_storable}",
     ]
 
 
@@ -147,18 +147,18 @@ def test_a_backslash_before_u0000_is_just_text() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"\xff\xfe", b'{"a": }'])
-def test_what_is_no_json_says_so(body: bytes) -> None:
+def test_a_body_that_is_not_json_is_rejected_as_such(body: bytes) -> None:
     with pytest.raises(MalformedEventError, match="The body is not JSON"):
         read_event(body)
 
 
 @pytest.mark.parametrize("deep", [b"[" * 100_000, b'{"run":' * 100_000])
-def test_deep_nesting_is_refused(deep: bytes) -> None:
+def test_deep_nesting_is_rejected(deep: bytes) -> None:
     with pytest.raises(BadEventError):
         read_event(deep)
 
 
-def test_a_facet_that_is_not_as_it_should_be_claims_nothing() -> None:
+def test_an_invalid_facet_claims_nothing() -> None:
     body = {
         "eventType": "COMPLETE",
         "eventTime": "2026-09-01T12:00:00Z",
@@ -243,19 +243,19 @@ odd_events = st.recursive(
 
 
 @given(odd_events)
-def test_no_json_whatever_crashes_the_reader(value: Any) -> None:
+def test_no_json_crashes_the_reader(value: Any) -> None:
     with suppress(BadEventError):
         read_claim(json.dumps(value).encode())
 
 
 @given(st.binary(max_size=8), st.data())
 def test_no_bytes_within_an_event_crash_the_reader(odd: bytes, data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, len(FULL_EVENT)))
+    position = data.draw(st.integers(0, len(FULL_EVENT)))
     with suppress(BadEventError):
-        read_claim(FULL_EVENT[:place] + odd + FULL_EVENT[place:])
+        read_claim(FULL_EVENT[:position] + odd + FULL_EVENT[position:])
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_whatever_crash_the_reader(body: bytes) -> None:
+def test_no_bytes_crash_the_reader(body: bytes) -> None:
     with pytest.raises(BadEventError):
         read_claim(body)

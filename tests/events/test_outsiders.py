@@ -1,4 +1,4 @@
-"""What an event from outside cannot change: the runs and versions that floe reports itself."""
+"""Events from outside cannot change runs and versions that floe reports itself."""
 
 import json
 from collections.abc import Sequence
@@ -12,13 +12,14 @@ from sqlalchemy import select
 from floe import clock
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import create_dataset, find_dataset
-from floe.catalog.drift_claims import list_drift_claims
+from floe.catalog.drift import list_drift_claims
 from floe.catalog.processes import find_process
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.runs import get_run
-from floe.catalog.shown import OWN
+from floe.catalog.stable_names import OWN
 from floe.catalog.tables import Change, DatasetVersion, RunInput
-from floe.catalog.versions import EXTERNAL, READY, advance_version, list_versions, reserve_version
+from floe.catalog.version_queries import list_versions
+from floe.catalog.versions import EXTERNAL, READY, advance_version, reserve_version
 from floe.errors import FloeError
 from floe.events import InvalidEventError
 from floe.events.ingest import read_claim
@@ -39,7 +40,7 @@ def record(catalog: Catalog, bodies: Sequence[bytes], *, own: bool = False) -> d
 
 
 def write_own_version(catalog: Catalog) -> None:
-    """Let floe write a version of credit.exposure and report the run, as execution does."""
+    """Let floe write a version of credit.exposure and report the run."""
     with catalog.writing() as session:
         dataset = create_dataset(session, LAKE, "credit.exposure")
         version = reserve_version(
@@ -56,9 +57,9 @@ def write_own_version(catalog: Catalog) -> None:
 
 def own_version(catalog: Catalog) -> tuple[Any, ...]:
     with catalog.reading() as session:
-        number = find_dataset(session, "credit.exposure").dataset_id
+        dataset_id = find_dataset(session, "credit.exposure").dataset_id
         columns = DatasetVersion.__table__.c
-        query = select(*columns).where(columns.dataset_id == number, columns.state != EXTERNAL)
+        query = select(*columns).where(columns.dataset_id == dataset_id, columns.state != EXTERNAL)
         (row,) = session.execute(query).all()
         return tuple(row)
 
@@ -98,7 +99,7 @@ OWN_RUN_CLAIMS = {
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_a_claim_from_outside_leaves_what_floe_wrote_as_it_is(catalog: Catalog, claim: str) -> None:
+def test_a_claim_from_outside_does_not_change_what_floe_wrote(catalog: Catalog, claim: str) -> None:
     write_own_version(catalog)
     before = own_version(catalog), own_run(catalog)
     assert record(catalog, [CLAIMS[claim]]) == {}
@@ -106,15 +107,13 @@ def test_a_claim_from_outside_leaves_what_floe_wrote_as_it_is(catalog: Catalog, 
 
 
 @pytest.mark.parametrize("claim", OWN_RUN_CLAIMS)
-def test_an_event_about_a_run_of_floes_own_is_refused_by_itself(
-    catalog: Catalog, claim: str
-) -> None:
+def test_only_the_event_about_floes_own_run_is_rejected(catalog: Catalog, claim: str) -> None:
     write_own_version(catalog)
     before = own_version(catalog), own_run(catalog)
     neighbours = [foreign("COMPLETE", name, outputs=[written(name)]) for name in "abc"]
     wrong = record(catalog, [*neighbours[:2], OWN_RUN_CLAIMS[claim], neighbours[2]])
     assert list(wrong) == [2]
-    assert "only floe itself reports it" in str(wrong[2])
+    assert "only floe can report it" in str(wrong[2])
     assert (own_version(catalog), own_run(catalog)) == before
     with catalog.reading() as session:
         for name in "abc":
@@ -125,7 +124,7 @@ def test_an_event_about_a_run_of_floes_own_is_refused_by_itself(
         assert not session.scalars(failed).all()
 
 
-def test_what_floe_says_of_its_run_wins_over_what_came_before_from_outside(
+def test_floes_report_of_its_run_wins_over_an_earlier_one_from_outside(
     catalog: Catalog,
 ) -> None:
     assert record(catalog, [foreign("COMPLETE", "own")]) == {}
@@ -147,7 +146,7 @@ def test_a_claimed_parent_that_ends_does_not_make_floes_run_lost(catalog: Catalo
         assert get_run(session, run_id("own")).status == "STARTED"
 
 
-def test_a_foreign_writer_is_drift_once_however_often_it_writes(catalog: Catalog) -> None:
+def test_a_foreign_writer_is_one_drift_claim_however_often_it_writes(catalog: Catalog) -> None:
     write_own_version(catalog)
     for run in ("one", "two"):
         assert (
@@ -161,15 +160,15 @@ def test_a_foreign_writer_is_drift_once_however_often_it_writes(catalog: Catalog
         assert claim.detail["version"] == "v9"
 
 
-def test_a_tag_that_somebody_claims_to_have_read_is_stepped_over(catalog: Catalog) -> None:
+def test_a_tag_that_an_event_claims_to_have_read_is_skipped(catalog: Catalog) -> None:
     write_own_version(catalog)
     assert record(catalog, [CLAIMS["a reader of a version to come"]]) == {}
     with catalog.writing() as session:
-        number = find_dataset(session, "credit.exposure").dataset_id
-        assert reserve_version(session, number, TODAY, own=True).version_tag == "2026-09-01.3"
+        dataset_id = find_dataset(session, "credit.exposure").dataset_id
+        assert reserve_version(session, dataset_id, TODAY, own=True).version_tag == "2026-09-01.3"
 
 
-def test_what_others_deliver_is_announced_from_outside_as_before(catalog: Catalog) -> None:
+def test_datasets_that_others_deliver_are_still_announced_from_outside(catalog: Catalog) -> None:
     with catalog.writing() as session:
         create_dataset(session, LAKE, "market.fx")
     for minutes, run in ((0, "first"), (1, "again")):
@@ -177,7 +176,7 @@ def test_what_others_deliver_is_announced_from_outside_as_before(catalog: Catalo
         assert record(catalog, [body]) == {}
     with catalog.reading() as session:
         versions = list_versions(session, find_dataset(session, "market.fx").dataset_id)
-        assert [one.state for one in versions] == ["READY", "SUPERSEDED"]
+        assert [version.state for version in versions] == ["READY", "SUPERSEDED"]
         assert list_drift_claims(session) == []
 
 
@@ -194,20 +193,22 @@ def ahead(**delta: float) -> str:
         ({"run": {"runId": "r", "endTime": ahead(days=2)}}, "$.run.endTime"),
     ],
 )
-def test_a_time_more_than_a_day_ahead_is_refused(change: dict[str, Any], path: str) -> None:
+def test_a_time_more_than_a_day_in_the_future_is_rejected(
+    change: dict[str, Any], path: str
+) -> None:
     body = {**json.loads(event("COMPLETE", recently(0))), **change}
-    with pytest.raises(InvalidEventError, match="more than a day ahead") as refused:
+    with pytest.raises(InvalidEventError, match="more than a day in the future") as refused:
         read_claim(json.dumps(body).encode())
     assert [reason.path for reason in refused.value.reasons] == [path]
 
 
-def test_a_clock_that_is_a_little_fast_is_taken() -> None:
+def test_a_clock_that_is_slightly_fast_is_accepted() -> None:
     body = {**json.loads(event("COMPLETE", recently(0))), "eventTime": ahead(hours=23)}
     assert read_claim(json.dumps(body).encode()).type == "run.complete"
 
 
 @pytest.mark.parametrize("namespace", ["floe", "floe/risk"])
-def test_a_job_in_floes_own_namespace_is_refused_from_outside(namespace: str) -> None:
+def test_a_job_in_floes_namespace_is_rejected_from_outside(namespace: str) -> None:
     body = event("COMPLETE", recently(0), namespace=namespace)
     with pytest.raises(InvalidEventError, match=r"\$\.job\.namespace: .* reserved"):
         read_claim(body, foreign=True)
@@ -215,7 +216,7 @@ def test_a_job_in_floes_own_namespace_is_refused_from_outside(namespace: str) ->
     assert read_claim(event("COMPLETE", recently(0), namespace="floester"), foreign=True)
 
 
-def test_a_step_of_floes_own_job_is_refused_from_outside() -> None:
+def test_a_step_of_floes_job_is_rejected_from_outside() -> None:
     body = json.loads(event("COMPLETE", recently(0), job="exposure.sql.1", namespace="dbt"))
     kind = {"processingType": "BATCH", "integration": "DBT", "jobType": "SQL"}
     body["job"]["facets"] = {"jobType": kind}
@@ -225,7 +226,7 @@ def test_a_step_of_floes_own_job_is_refused_from_outside() -> None:
         read_claim(json.dumps(body).encode(), foreign=True)
 
 
-def test_symlinks_of_an_output_that_claims_nothing_are_no_error() -> None:
+def test_symlinks_of_an_output_without_claims_are_accepted() -> None:
     body = json.loads(with_datasets(linked("t", 1)))
     body["inputs"] = [linked("s", 2)]
     kind = {"processingType": "BATCH", "integration": "DBT", "jobType": "TEST"}
@@ -244,11 +245,11 @@ def with_datasets(*datasets: dict[str, Any]) -> bytes:
     return json.dumps({**body, "outputs": datasets}).encode()
 
 
-def test_symlinks_are_bounded_for_a_dataset_and_for_an_event() -> None:
+def test_the_symlinks_of_a_dataset_and_of_an_event_are_limited() -> None:
     assert len(read_claim(with_datasets(linked("t", 100))).datasets[0].symlinks) == 100
-    with pytest.raises(FloeError, match=r"\$\.outputs\[1\].*has 101 symlinks, at most 100"):
+    with pytest.raises(FloeError, match=r"\$\.outputs\[1\].*has 101 symlinks; at most 100"):
         read_claim(with_datasets(linked("s", 1), linked("t", 101)))
     many = [linked(f"t{n}", 100) for n in range(11)]
     assert read_claim(with_datasets(*many[:10]))
-    with pytest.raises(FloeError, match=r"\$: has 1,100 symlinks, at most 1,000"):
+    with pytest.raises(FloeError, match=r"\$: has 1,100 symlinks; at most 1,000"):
         read_claim(with_datasets(*many))

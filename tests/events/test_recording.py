@@ -1,4 +1,4 @@
-"""Recording events: any order, any repetition, any grouping gives one state."""
+"""Recording events: any order, repetition and grouping gives the same state."""
 
 import random
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from floe.catalog.datasets import find_dataset
 from floe.catalog.edges import list_consumers, list_producers
 from floe.catalog.recording import Recorder, record_group
 from floe.catalog.runs import list_runs
-from floe.catalog.versions import list_versions
+from floe.catalog.version_queries import list_versions
 from floe.events.ingest import read_claim
 from floe.spec.dates import DEFAULT_RULES, DateRules
 from tests.events.factory import LAKE, at, child_of, event, read, run_id, written
@@ -94,7 +94,7 @@ DAY = [
 
 
 class Imported(bytes):
-    """An event that comes as history."""
+    """Return a historical claim of an event."""
 
 
 def record(
@@ -116,9 +116,7 @@ def record(
     recorder.close()
 
 
-def test_any_order_and_repetition_gives_the_state_of_the_right_order(
-    catalog: Catalog, wanted: object
-) -> None:
+def test_any_order_and_repetition_gives_the_same_state(catalog: Catalog, wanted: object) -> None:
     shuffled = [*DAY, *map(Imported, DAY)]
     random.Random(7).shuffle(shuffled)
     record(catalog, shuffled, [3])
@@ -159,8 +157,8 @@ def test_the_state_never_depends_on_order_repetition_or_grouping(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     catalog = fresh(sqlite_template, tmp_path_factory.mktemp("shuffled"))
-    history = [Imported(DAY[place]) for place in imported]
-    record(catalog, [*history, *(DAY[place] for place in (*order, *again))], sizes)
+    history = [Imported(DAY[index]) for index in imported]
+    record(catalog, [*history, *(DAY[index] for index in (*order, *again))], sizes)
     assert state_of(catalog) == wanted
     catalog.close()
 
@@ -182,16 +180,16 @@ NIGHT = [
 def test_children_without_an_end_are_lost_when_their_parent_ends(
     catalog: Catalog, order: list[int]
 ) -> None:
-    record(catalog, [NIGHT[place] for place in order], [1])
+    record(catalog, [NIGHT[index] for index in order], [1])
     lost = {run_id("child"): "LOST", run_id("below"): "LOST"}
     assert statuses(catalog) == {run_id("night"): "FAILED", **lost}
     with catalog.reading() as session:
-        # Nobody failed but the parent: a lost run starts no retry and no alarm.
-        changes = [one for one in list_changes(session, 0) if one.kind == "RUN_FAILED"]
+        # Only the parent failed: a lost run causes no retry and no alert.
+        changes = [change for change in list_changes(session, 0) if change.kind == "RUN_FAILED"]
         assert len(changes) == 1
 
 
-def test_a_real_end_that_comes_later_wins_over_lost(catalog: Catalog) -> None:
+def test_an_end_that_arrives_later_wins_over_lost(catalog: Catalog) -> None:
     end = event(
         "COMPLETE", at(9), "child", "scan", outputs=[written("t")], facets=child_of("night")
     )
@@ -220,22 +218,22 @@ LINKED = [
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]])
 def test_two_names_of_a_dataset_become_one(catalog: Catalog, order: list[int]) -> None:
-    record(catalog, [LINKED[place] for place in order], [1])
+    record(catalog, [LINKED[index] for index in order], [1])
     with catalog.reading() as session:
         by_path = find_dataset(session, "file//lake/exposure")
         assert find_dataset(session, "lake/credit.exposure").dataset_id == by_path.dataset_id
-        writers = [one.name for one in list_producers(session, by_path.dataset_id)]
-        readers = [one.name for one in list_consumers(session, by_path.dataset_id)]
+        writers = [process.name for process in list_producers(session, by_path.dataset_id)]
+        readers = [process.name for process in list_consumers(session, by_path.dataset_id)]
         assert (writers, readers) == (["spark"], ["report"])
-        states = sorted(one.state for one in list_versions(session, by_path.dataset_id))
+        states = sorted(version.state for version in list_versions(session, by_path.dataset_id))
         assert states == ["READY", "SUPERSEDED"]
 
 
 @pytest.mark.parametrize("dated", [at(0), at(24 * 60)], ids=["same date", "another date"])
-def test_a_producers_tag_that_looks_like_one_of_floes_is_stepped_over(
+def test_a_producers_tag_that_looks_like_one_of_floes_is_skipped(
     catalog: Catalog, dated: datetime
 ) -> None:
-    made = [
+    events = [
         event(
             "COMPLETE",
             at(0),
@@ -245,9 +243,9 @@ def test_a_producers_tag_that_looks_like_one_of_floes_is_stepped_over(
         ),
         *(event("COMPLETE", at(n), f"run {n}", outputs=[written("t")]) for n in (1, 2, 3)),
     ]
-    record(catalog, made, [1, 1, 2])
+    record(catalog, events, [1, 1, 2])
     with catalog.reading() as session:
         versions = list_versions(session, find_dataset(session, "t").dataset_id)
-        tags = {one.version_tag for one in versions}
-    assert len(tags) == len(made)
+        tags = {version.version_tag for version in versions}
+    assert len(tags) == len(events)
     assert "2026-09-01.2" in tags

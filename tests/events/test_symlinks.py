@@ -1,4 +1,4 @@
-"""Symlinks: an event joins what nobody answers for, and asks a steward about the rest."""
+"""Symlinks: an event joins undeclared datasets; a steward decides on the rest."""
 
 import json
 from collections.abc import Sequence
@@ -14,26 +14,14 @@ from floe import clock
 from floe.catalog.audit import list_audit
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import create_dataset, find_dataset
-from floe.catalog.drift_claims import (
-    NotAcceptableError,
-    accept_claim,
-    dismiss_claim,
-    list_drift_claims,
-)
+from floe.catalog.drift import NotAcceptableError, accept_claim, dismiss_claim, list_drift_claims
 from floe.catalog.errors import WrongStateError
-from floe.catalog.joining import join_datasets
+from floe.catalog.joins.joining import join_datasets
+from floe.catalog.joins.splitting import split_dataset
 from floe.catalog.recording import Recorder, record_group
-from floe.catalog.splitting import split_dataset
 from floe.catalog.tables import Dataset, DatasetAlias, Project
-from floe.catalog.versions import (
-    EXTERNAL,
-    READY,
-    WRITTEN,
-    get_version_by_id,
-    list_versions,
-    reserve_version,
-    retract_version,
-)
+from floe.catalog.version_queries import get_version_by_id, list_versions
+from floe.catalog.versions import EXTERNAL, READY, WRITTEN, reserve_version, retract_version
 from floe.events.ingest import EventDoor, read_claim
 from tests.events.factory import FOREVER, LAKE, NOON, at, event, run_id, written
 
@@ -47,7 +35,7 @@ def record(catalog: Catalog, *bodies: bytes, own: bool = False) -> None:
 
 
 def linking(name: str, *others: tuple[str, str], run: str = "link", minutes: float = 9) -> bytes:
-    """An event that wrote a dataset and says by which other names it goes."""
+    """An event that wrote a dataset with these symlinks."""
     body = json.loads(event("COMPLETE", at(minutes), run, outputs=[written(name)]))
     identifiers = [{"namespace": namespace, "name": other} for namespace, other in others]
     body["outputs"][0]["facets"]["symlinks"] = {"identifiers": identifiers}
@@ -72,7 +60,7 @@ ANSWERED_FOR: dict[str, Any] = {
 
 @pytest.mark.parametrize("second", ANSWERED_FOR)
 @pytest.mark.parametrize("first", ANSWERED_FOR)
-def test_two_datasets_that_are_answered_for_stay_two(
+def test_two_declared_or_curated_datasets_are_not_joined(
     catalog: Catalog, first: str, second: str
 ) -> None:
     with catalog.writing() as session:
@@ -82,13 +70,13 @@ def test_two_datasets_that_are_answered_for_stay_two(
     with catalog.reading() as session:
         names = {find_dataset(session, name).full_name for name in (EXPOSURE, REPORT)}
         assert names == {EXPOSURE, REPORT}
-        claims = [one for one in list_drift_claims(session) if one.kind == "SAME_DATASET"]
-        assert [(one.dataset, one.subject) for one in claims] == [(EXPOSURE, REPORT)]
+        claims = [claim for claim in list_drift_claims(session) if claim.kind == "SAME_DATASET"]
+        assert [(claim.dataset, claim.subject) for claim in claims] == [(EXPOSURE, REPORT)]
         assert "AUTOSYS/exposure" in claims[0].detail["from"]
         assert list_audit(session, object_type="DATASET") == []
 
 
-def test_a_third_name_does_not_join_two_that_are_declared(catalog: Catalog) -> None:
+def test_a_third_name_does_not_join_two_declared_datasets(catalog: Catalog) -> None:
     with catalog.writing() as session:
         declare(session, "credit.exposure")
         declare(session, "credit.report")
@@ -108,10 +96,10 @@ def test_versions_of_a_declared_dataset_are_not_superseded_by_a_claim(catalog: C
     with catalog.reading() as session:
         for name in (EXPOSURE, REPORT):
             versions = list_versions(session, find_dataset(session, name).dataset_id)
-            assert [one.state for one in versions] == [READY]
+            assert [version.state for version in versions] == [READY]
 
 
-def test_what_others_announced_under_another_name_does_not_stand_for_floes_own(
+def test_a_foreign_version_under_another_name_does_not_replace_floes_own(
     catalog: Catalog,
 ) -> None:
     with catalog.writing() as session:
@@ -121,10 +109,12 @@ def test_what_others_announced_under_another_name_does_not_stand_for_floes_own(
     with catalog.reading() as session:
         dataset = find_dataset(session, "copy")
         assert dataset.full_name == EXPOSURE
-        assert [one.state for one in list_versions(session, dataset.dataset_id)] == [EXTERNAL]
+        assert [version.state for version in list_versions(session, dataset.dataset_id)] == [
+            EXTERNAL
+        ]
     with catalog.writing() as session:
         restored, _ = split_dataset(session, f"{LAKE}/copy", actor="ann")
-        assert [one.state for one in list_versions(session, restored.dataset_id)] == [READY]
+        assert [version.state for version in list_versions(session, restored.dataset_id)] == [READY]
 
 
 def test_a_joined_version_that_is_newer_does_not_replace_what_floe_writes_later(
@@ -179,13 +169,13 @@ def test_joined_versions_are_validated_where_announced_ones_are(catalog: Catalog
     record(catalog, link.replace(b'"COMPLETE"', b'"START"'))
     with catalog.writing() as session:
         versions = list_versions(session, find_dataset(session, "copy").dataset_id)
-        assert sorted(one.state for one in versions) == [READY, WRITTEN]
+        assert sorted(version.state for version in versions) == [READY, WRITTEN]
         assert get_version_by_id(session, received.dataset_version_id).state == READY
         restored, _ = split_dataset(session, f"{LAKE}/copy", actor="ann")
-        assert [one.state for one in list_versions(session, restored.dataset_id)] == [READY]
+        assert [version.state for version in list_versions(session, restored.dataset_id)] == [READY]
 
 
-def test_a_join_by_an_event_says_which_event_it_was(catalog: Catalog) -> None:
+def test_a_join_by_an_event_names_the_event(catalog: Catalog) -> None:
     record(catalog, event("COMPLETE", at(0), "x", outputs=[written("copy")]))
     record(catalog, event("COMPLETE", at(1), "y", outputs=[written("credit.exposure")]))
     record(catalog, linking("copy", (LAKE, "credit.exposure")))
@@ -196,7 +186,7 @@ def test_a_join_by_an_event_says_which_event_it_was(catalog: Catalog) -> None:
         assert "job AUTOSYS/exposure, run " in entry.reason
 
 
-def test_a_steward_accepts_a_claim_and_the_two_are_one(catalog: Catalog) -> None:
+def test_accepting_a_claim_joins_the_two_datasets(catalog: Catalog) -> None:
     with catalog.writing() as session:
         declare(session, "credit.exposure")
         declare(session, "credit.report")
@@ -207,7 +197,7 @@ def test_a_steward_accepts_a_claim_and_the_two_are_one(catalog: Catalog) -> None
     with catalog.reading() as session:
         assert find_dataset(session, REPORT).full_name == EXPOSURE
         assert list_drift_claims(session, status=None) == []
-        actions = [(one.actor, one.action) for one in list_audit(session)]
+        actions = [(entry.actor, entry.action) for entry in list_audit(session)]
         assert actions == [("ann", "dataset.join"), ("ann", "drift.accept")]
 
 
@@ -240,7 +230,7 @@ def test_a_foreign_version_cannot_be_accepted(catalog: Catalog) -> None:
         dismiss_claim(session, claim.claim_id, actor="ann")
 
 
-def test_what_was_split_is_not_joined_again_by_the_same_symlink(catalog: Catalog) -> None:
+def test_split_datasets_are_not_joined_again_by_the_same_symlink(catalog: Catalog) -> None:
     link = linking("copy", (LAKE, "credit.exposure"))
     record(catalog, event("COMPLETE", at(0), "x", outputs=[written("copy")]))
     record(catalog, event("COMPLETE", at(1), "y", outputs=[written("credit.exposure")]))
@@ -258,7 +248,7 @@ def test_what_was_split_is_not_joined_again_by_the_same_symlink(catalog: Catalog
         assert find_dataset(session, EXPOSURE).full_name == f"{LAKE}/copy"
 
 
-def test_a_running_door_learns_of_joins_and_splits(catalog: Catalog) -> None:
+def test_a_running_door_notices_joins_and_splits(catalog: Catalog) -> None:
     def send(door: EventDoor, *bodies: bytes) -> None:
         claims = [read_claim(body, retention=FOREVER) for body in bodies]
         assert door.submit(claims).result(timeout=30) == {}
@@ -315,7 +305,9 @@ def test_a_hundred_joins_take_as_many_statements_as_two(catalog: Catalog) -> Non
         assert session.scalar(select(func.count()).select_from(Dataset)) == 2
 
 
-def test_new_names_take_as_many_statements_however_many_they_are(catalog: Catalog) -> None:
+def test_the_number_of_statements_does_not_depend_on_the_number_of_new_names(
+    catalog: Catalog,
+) -> None:
     few, many = [("file", f"/few/{n}") for n in range(2)], [("file", f"/{n}") for n in range(100)]
     spent = [
         statements(catalog, lambda: record(catalog, linking("one", *few))),

@@ -1,4 +1,4 @@
-"""A project in a folder, for tests that have a Spark server of their own."""
+"""A project in a folder, for tests with their own Spark server."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from floe.spec.platform import Compute
 
 
 def make_site(root: Path, platform: PlatformSpec | None = None) -> Site:
-    """A project in a folder. Its server takes little: tests run several at once."""
+    """A project in a folder. Its server needs little memory: tests run several at once."""
     (root / "floe.yaml").write_text("name: test\n")
     small = PlatformSpec(compute={"default": Compute(memory="1g")})
     return Site(paths=ProjectPaths(root), spec=ProjectSpec(name="test"), platform=platform or small)

@@ -1,4 +1,4 @@
-"""Spark's jars are fetched once, whole or not at all, by whoever comes first."""
+"""Spark's jars are fetched once and completely, by the first caller."""
 
 import os
 import signal
@@ -16,21 +16,20 @@ from floe.execution.jars import (
     JarsNotFetchedError,
     jar_cache,
     resolve_jars,
-    spark_jars,
 )
 
 SMALL = ("org.checkerframework:checker-qual:3.42.0",)
 
 
 class FakeSpark:
-    """Stands in for the resolver: writes a jar where it is told to, and counts its calls."""
+    """A fake resolver that writes a jar to the given folder and counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def __call__(self, arguments: list[str], _home: Path, progress: jars.Progress) -> None:
         self.calls += 1
-        setting = next(one for one in arguments if one.startswith("spark.jars.ivy="))
+        setting = next(value for value in arguments if value.startswith("spark.jars.ivy="))
         home = Path(setting.removeprefix("spark.jars.ivy=")) / "jars"
         home.mkdir()
         progress("fetching a.jar")
@@ -47,12 +46,12 @@ def fake_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     return spark
 
 
-def test_what_is_fetched_once_stays(fake_spark: FakeSpark) -> None:
-    said: list[str] = []
-    first = resolve_jars(SMALL, progress=said.append)
+def test_jars_are_fetched_once(fake_spark: FakeSpark) -> None:
+    lines: list[str] = []
+    first = resolve_jars(SMALL, progress=lines.append)
     assert resolve_jars(SMALL) == first
     assert [jar.name for jar in first] == ["a.jar"]
-    assert (fake_spark.calls, said) == (1, ["fetching a.jar"])
+    assert (fake_spark.calls, lines) == (1, ["fetching a.jar"])
 
 
 def test_other_packages_are_kept_apart(fake_spark: FakeSpark) -> None:
@@ -64,24 +63,22 @@ def test_the_order_of_packages_does_not_matter(fake_spark: FakeSpark) -> None:
     assert resolve_jars(SPARK_PACKAGES) == resolve_jars(SPARK_PACKAGES[::-1])
 
 
-def test_callers_at_once_share_one_fetch(fake_spark: FakeSpark) -> None:
+def test_concurrent_callers_share_one_fetch(fake_spark: FakeSpark) -> None:
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(resolve_jars, [SMALL] * 4))
-    assert found[1:] == found[:-1]
+        results = list(pool.map(resolve_jars, [SMALL] * 4))
+    assert results[1:] == results[:-1]
     assert fake_spark.calls == 1
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_text("j")])
-def test_a_jar_that_was_lost_or_cut_short_is_fetched_again(
-    fake_spark: FakeSpark, damage: object
-) -> None:
+def test_a_missing_or_truncated_jar_is_fetched_again(fake_spark: FakeSpark, damage: object) -> None:
     [jar] = resolve_jars(SMALL)
     damage(jar)  # type: ignore[operator]
     assert resolve_jars(SMALL) == [jar]
     assert jar.read_text() == "jar"
 
 
-def test_the_cache_is_where_the_user_wants_it(tmp_path: Path) -> None:
+def test_the_cache_folder_follows_xdg_cache_home(tmp_path: Path) -> None:
     assert jar_cache({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "floe" / "jars"
     assert jar_cache({}) == Path.home() / ".cache" / "floe" / "jars"
     assert jar_cache({"XDG_CACHE_HOME": "relative"}) == jar_cache({})
@@ -90,16 +87,14 @@ def test_the_cache_is_where_the_user_wants_it(tmp_path: Path) -> None:
 @pytest.mark.java
 @pytest.mark.slow
 def test_spark_has_all_its_jars() -> None:
-    names = " ".join(jar.name for jar in spark_jars())
+    names = " ".join(jar.name for jar in resolve_jars(SPARK_PACKAGES))
     for package in SPARK_PACKAGES:
         assert package.split(":")[1] in names
 
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_a_fetch_that_is_killed_is_repaired_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_fetch_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     fetch = f"from floe.execution.jars import resolve_jars; resolve_jars({SMALL})"
     killed = subprocess.Popen([sys.executable, "-c", fetch], start_new_session=True)
@@ -126,7 +121,7 @@ def test_a_package_that_does_not_exist_is_named(
 def test_a_broken_maven_repository_in_the_home_folder_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The JVM takes its home from the user database; the variable points it at a broken one."""
+    """The variable points the JVM to a home folder with a broken repository."""
     home = plant_pom_without_jar(tmp_path / "home")
     options = os.environ.get("JAVA_TOOL_OPTIONS", "")
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{options} -Duser.home={home}")
@@ -135,7 +130,7 @@ def test_a_broken_maven_repository_in_the_home_folder_does_not_matter(
 
 
 def plant_pom_without_jar(home: Path) -> Path:
-    """Leave a Maven repository like the ones that an interrupted build leaves."""
+    """Create a Maven repository like one left by an interrupted build."""
     group, name, version = SMALL[0].split(":")
     folder = home.joinpath(".m2", "repository", *group.split("."), name, version)
     folder.mkdir(parents=True)

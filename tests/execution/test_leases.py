@@ -1,4 +1,4 @@
-"""Leases are held by one at a time, kept alive, and freed of holders that are gone."""
+"""Leases have one holder, are renewed, and are released when the holder is dead."""
 
 import os
 import subprocess
@@ -11,22 +11,30 @@ import pytest
 from floe.catalog import Catalog
 from floe.catalog.leases import acquire_lease, read_lease, release_lease
 from floe.execution import leases
-from floe.execution.holders import is_dead, new_holder
 from floe.execution.leases import LeaseKeeper, LeaseLostError, LeaseTakenError
+from floe.execution.os_processes import is_dead, new_holder
 
 HOUR = timedelta(hours=1)
 
 
+def test_a_run_that_is_in_progress_is_named_with_its_date() -> None:
+    message = str(LeaseTakenError("run/floe/shop/totals/2026-09-01", "host7/4711/1/a"))
+    assert message.startswith("'floe/shop/totals' already runs for 2026-09-01 (process 4711 on ")
+
+
 def test_a_held_lease_is_refused_to_others_and_free_again_afterwards(catalog: Catalog) -> None:
     keeper = LeaseKeeper(catalog)
-    with keeper.hold("table/a", wait=None), pytest.raises(LeaseTakenError, match="'table/a'"):
-        keeper._take("table/a", None)
-    with keeper.hold("table/a", wait=None):
+    with (
+        keeper.hold("table/lake/a", wait=None),
+        pytest.raises(LeaseTakenError, match="'lake/a' is in use"),
+    ):
+        keeper._take("table/lake/a", None)
+    with keeper.hold("table/lake/a", wait=None):
         pass
     keeper.close()
 
 
-def test_who_waits_gets_the_lease_when_it_is_given_back(catalog: Catalog) -> None:
+def test_a_waiter_gets_the_lease_when_it_is_released(catalog: Catalog) -> None:
     keeper = LeaseKeeper(catalog)
     had: list[str] = []
 
@@ -44,8 +52,8 @@ def test_who_waits_gets_the_lease_when_it_is_given_back(catalog: Catalog) -> Non
     keeper.close()
 
 
-def test_a_lease_of_a_process_that_is_gone_is_free_at_once(catalog: Catalog) -> None:
-    code = "from floe.execution.holders import new_holder; print(new_holder())"
+def test_a_lease_of_a_dead_process_is_free_immediately(catalog: Catalog) -> None:
+    code = "from floe.execution.os_processes import new_holder; print(new_holder())"
     gone = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -60,7 +68,7 @@ def test_a_lease_of_a_process_that_is_gone_is_free_at_once(catalog: Catalog) -> 
 def test_a_lease_is_renewed_while_it_is_held(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.05)
     keeper = LeaseKeeper(catalog)
     with keeper.hold("table/a", wait=None):
         with catalog.reading() as session:
@@ -74,8 +82,8 @@ def test_a_lease_is_renewed_while_it_is_held(
     keeper.close()
 
 
-def test_a_lease_that_was_lost_says_so(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.05)
+def test_a_lost_lease_raises_an_error(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.05)
     keeper = LeaseKeeper(catalog)
     with keeper.hold("table/a", wait=None) as held:
         with catalog.writing() as session:
@@ -87,7 +95,7 @@ def test_a_lease_that_was_lost_says_so(catalog: Catalog, monkeypatch: pytest.Mon
     keeper.close()
 
 
-def test_this_process_is_alive_and_of_other_machines_nothing_is_known() -> None:
+def test_this_process_is_alive_and_processes_of_other_hosts_count_as_alive() -> None:
     assert not is_dead(new_holder())
     assert not is_dead("another-host/1/1/x")
     host = new_holder().partition("/")[0]

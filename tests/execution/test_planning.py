@@ -1,4 +1,4 @@
-"""Plans of many runs at once: each takes one connection to the catalog, never two."""
+"""Planning uses a single catalog connection, and checks which run is repeated."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import QueuePool
 
 from floe.events.ingest import read_claim
-from floe.execution.planning import OtherProcessError, Wish, plan_run
+from floe.execution.planning import OtherProcessError, RunOptions, plan_run
 from tests.events.factory import event, recently, run_id
 from tests.execution.workshop import TOTAL_SQL, TOTALS, TRADES, TUESDAY, Workshop
 
@@ -29,7 +29,7 @@ def test_a_plan_needs_no_second_connection(shop: Workshop) -> None:
         pool._timeout = 0.1
         for _ in range(pool.size() + pool._max_overflow - 1):
             held.enter_context(engine.connect())
-        plan = plan_run(project.workspace, Wish("totals", TUESDAY), whole=False)
+        plan = plan_run(project.workspace, RunOptions("totals", TUESDAY), whole=False)
         assert plan.outputs["t"].tag == "2026-09-01.1"
 
 
@@ -37,8 +37,8 @@ def test_a_run_of_another_process_is_not_repeated(shop: Workshop) -> None:
     with shop.open() as project:
         claim = read_claim(event("COMPLETE", recently(0), "theirs", "other"))
         assert project.workspace.door.submit([claim]).result(timeout=30) == {}
-        wish = Wish("totals", TUESDAY, as_run=run_id("theirs"))
+        options = RunOptions("totals", TUESDAY, as_run=run_id("theirs"))
         with pytest.raises(OtherProcessError) as caught:
-            plan_run(project.workspace, wish, whole=False)
-    wanted = f"Run {run_id('theirs')} was one of AUTOSYS/other, not of 'totals'."
+            plan_run(project.workspace, options, whole=False)
+    wanted = f"Run {run_id('theirs')} is a run of AUTOSYS/other, not of 'totals'."
     assert str(caught.value) == wanted

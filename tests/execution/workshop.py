@@ -1,4 +1,4 @@
-"""A small project on the shared Spark server, written and run by a test."""
+"""A small project on the shared Spark server, for tests that run processes."""
 
 import os
 import subprocess
@@ -13,12 +13,12 @@ from typing import Any
 import yaml
 
 from floe.catalog.tables import DatasetVersion
-from floe.catalog.versions import list_versions
-from floe.execution.planning import Wish
-from floe.execution.runner import Circumstances, RunResult, run_process
+from floe.catalog.version_queries import list_versions
+from floe.execution.planning import RunOptions
+from floe.execution.runner import RunContext, RunResult, run_process
 from floe.execution.spark.server import Server
-from floe.execution.sparks import Sparks
-from floe.execution.versions.places import format_of, place_of
+from floe.execution.spark.session import SparkSessions
+from floe.execution.versions.version_access import format_of, stored_version
 from floe.execution.workspace import Workspace, load_site, open_workspace
 from floe.settings import ProjectPaths
 
@@ -38,7 +38,7 @@ TOTAL_SQL = "select count(*) as trades, sum(amount) as amount from trades"
 
 @dataclass
 class Workshop:
-    """A project's folder, and what a test does in it."""
+    """A project's folder, with helpers for tests."""
 
     root: Path
     server: Server | None
@@ -58,7 +58,7 @@ class Workshop:
         self.write(yaml.safe_dump({"compute": {"default": self._compute()}}), "platform.yaml")
 
     def _compute(self) -> dict[str, Any]:
-        """The server that is running; without one the project gets a small one of its own."""
+        """Return the compute profile: the shared server, else a small one of its own."""
         if self.server is None:
             return {"memory": "1g"}
         address, _, token = self.server.url.partition("/;token=")
@@ -69,15 +69,15 @@ class Workshop:
         return {"url": address, "token": "secret://env/SPARK_TOKEN", "conf": conf}
 
     def deliver(self, day: date, *rows: tuple[int, float]) -> None:
-        """Put a day's trades where they are looked for."""
-        lines = [f"{number},{amount}" for number, amount in rows]
+        """Write a day's trades to the landing folder."""
+        lines = [f"{trade_id},{amount}" for trade_id, amount in rows]
         self.write("\n".join(["id,amount", *lines, ""]), f"landing/{day}/trades.csv")
 
     @contextmanager
     def open(self) -> Iterator["OpenShop"]:
         site = load_site(ProjectPaths(self.root), {**os.environ, **self.environ})
         with open_workspace(site) as workspace:
-            yield OpenShop(workspace, Sparks(site))
+            yield OpenShop(workspace, SparkSessions(site))
 
     def floe(
         self, *arguments: str, fault: str | None = None, check: bool = True
@@ -100,34 +100,34 @@ class Workshop:
 
 @dataclass(frozen=True)
 class OpenShop:
-    """A project that is open."""
+    """An open project."""
 
     workspace: Workspace
-    sparks: Sparks
+    sparks: SparkSessions
 
     def run(self, process: str, day: date = TUESDAY, **wishes: Any) -> RunResult:
-        how = Circumstances(**wishes.pop("how", {}))
-        return run_process(self.workspace, self.sparks, Wish(process, day, **wishes), how)
+        how = RunContext(**wishes.pop("how", {}))
+        return run_process(self.workspace, self.sparks, RunOptions(process, day, **wishes), how)
 
     def versions(self, dataset: str) -> list[DatasetVersion]:
-        """All versions of a dataset, the oldest first."""
-        number = self.workspace.dataset_id(dataset)
+        """Return all versions of a dataset, oldest first."""
+        trade_id = self.workspace.dataset_id(dataset)
         with self.workspace.catalog.reading() as session:
-            return list(reversed(list_versions(session, number)))
+            return list(reversed(list_versions(session, trade_id)))
 
     def states(self, dataset: str) -> dict[str, str]:
-        return {one.version_tag: one.state for one in self.versions(dataset)}
+        return {version.version_tag: version.state for version in self.versions(dataset)}
 
     def rows(self, dataset: str, tag: str) -> list[tuple[Any, ...]]:
-        """The rows of a version, in some order that is always the same."""
-        (version,) = [one for one in self.versions(dataset) if one.version_tag == tag]
-        place = place_of(self.workspace, dataset, version)
+        """Return the sorted rows of a version."""
+        (version,) = [version for version in self.versions(dataset) if version.version_tag == tag]
+        stored = stored_version(self.workspace, dataset, version)
         with self.sparks.session() as spark:
-            frame = format_of(self.workspace, dataset).read(self.workspace.site, spark, place)
+            frame = format_of(self.workspace, dataset).read(self.workspace.site, spark, stored)
             return sorted(tuple(row) for row in frame.collect())
 
     def main(self, dataset: str) -> list[tuple[Any, ...]]:
-        """What the stable name of a lake table shows."""
+        """Return the rows that the stable name of a lake table shows."""
         with self.sparks.session() as spark:
             table = f"{self.workspace.lake}.{dataset}"
             return sorted(tuple(row) for row in spark.table(table).collect())

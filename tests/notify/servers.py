@@ -1,4 +1,4 @@
-"""Real receivers on loopback: a web server and a mail server that keep what they get."""
+"""A web server and a mail server on loopback that record what they receive."""
 
 import json
 import socketserver
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass
 class Posted:
-    """What a web server was told."""
+    """A request that a web server received."""
 
     path: str
     headers: dict[str, str]
@@ -26,7 +26,7 @@ class Posted:
 
 @dataclass
 class Hook:
-    """A web server: it answers what it is told to, then 200."""
+    """A web server that sends the given responses, then 200."""
 
     answers: list[int] = field(default_factory=list)
     posted: list[Posted] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Hook:
 
 @contextmanager
 def web_server(*answers: int) -> Iterator[Hook]:
-    """Start a web server that answers with these codes, one after the other."""
+    """Start a web server that responds with these status codes in turn."""
     hook = Hook(list(answers))
 
     class Handler(BaseHTTPRequestHandler):
@@ -51,7 +51,7 @@ def web_server(*answers: int) -> Iterator[Hook]:
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         hook.port = server.server_port
@@ -66,7 +66,7 @@ def web_server(*answers: int) -> Iterator[Hook]:
 
 @dataclass
 class Mailbox:
-    """A mail server: who logged in, and the letters it took."""
+    """A mail server that records logins and messages."""
 
     refuses: frozenset[str] = frozenset()
     refuses_login: bool = False
@@ -78,7 +78,7 @@ class Mailbox:
 
 
 class _Session(socketserver.StreamRequestHandler):
-    """One conversation. It knows as much of SMTP as a client of ours says."""
+    """An SMTP connection with the commands that floe sends."""
 
     box: Mailbox
 
@@ -145,12 +145,12 @@ class _MailServer(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client that hangs up is what some tests want."""
+        """Log nothing: some tests close the connection on purpose."""
 
 
 @contextmanager
 def mail_server(box: Mailbox) -> Iterator[Mailbox]:
-    """Start a mail server that fills the mailbox."""
+    """Start a mail server that stores messages in the mailbox."""
     handler = type("Session", (_Session,), {"box": box})
     with _MailServer(("127.0.0.1", 0), handler) as server:
         box.port = server.server_address[1]

@@ -1,4 +1,4 @@
-"""What tests of orchestration share: each leaves Python's modules as it found them."""
+"""Shared by the tests of orchestration: each test forgets the modules that it loaded."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def modules_as_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Forget the modules of a test's project: the next one may have some of the same name."""
+    """Forget the modules of a test's project, because another test may use the same names."""
     path, modules = list(sys.path), set(sys.modules)
     yield
     folder, new = tmp_path_factory.getbasetemp(), set(sys.modules) - modules
@@ -23,4 +23,4 @@ def is_below(folder: Path, module: ModuleType) -> bool:
     """Tell whether a module, or a folder without __init__.py, was loaded from a folder."""
     file = getattr(module, "__file__", None)
     places = [file] if file else list(getattr(module, "__path__", []))
-    return any(Path(place).is_relative_to(folder) for place in places)
+    return any(Path(position).is_relative_to(folder) for position in places)

@@ -1,4 +1,4 @@
-"""A project whose processes are run by tiny jobs, and a daemon that a test moves on by ticks."""
+"""A project whose processes are run by tiny jobs, and a daemon that ticks on request."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,14 +23,14 @@ from dagster import (
 
 from floe.catalog.versions import READY, reserve_version
 from floe.events.ingest import read_claim
-from floe.execution.planning import Wish, plan_run
+from floe.execution.planning import RunOptions, plan_run
 from floe.execution.reporting import Failure, ReportedInput, ReportedOutput, Reporter, RunFacts
 from floe.execution.site import Site
 from floe.execution.workspace import Workspace, open_workspace
+from floe.orchestration.dataset_triggers import Target, make_sensor
 from floe.orchestration.loading import load
-from floe.orchestration.process_jobs import process_job_name as job_name
-from floe.orchestration.standing import close_standing
-from floe.orchestration.triggering import Target, make_sensor
+from floe.orchestration.processes import process_job_name as job_name
+from floe.orchestration.runtime import close_shared_workspaces
 from floe.spec.identity import BUSINESS_DATE_TAG
 from floe.spec.identity import run_id as run_id_of
 from tests.orchestration.projects import make_project
@@ -51,7 +51,7 @@ class Night:
     """Processes whose runs fail."""
     cursor: str | None = None
     log: list[str] = field(default_factory=list)
-    """What has run, in order."""
+    """The runs, in order."""
 
     def __post_init__(self) -> None:
         spec = self.site.spec
@@ -65,17 +65,17 @@ class Night:
         ).get_repository_def()
 
     def ask(self, *, keep_cursor: bool = True) -> list[RunRequest]:
-        """Evaluate the sensor; a daemon that dies afterwards does not keep its cursor."""
+        """Evaluate the sensor; with `dies` the cursor is not stored."""
         with build_sensor_context(
             instance=self.instance, cursor=self.cursor, repository_def=self.repository
         ) as context:
-            found = self.sensor.evaluate_tick(context)
+            result = self.sensor.evaluate_tick(context)
         if keep_cursor:
-            self.cursor = found.cursor
-        return list(found.run_requests or ())
+            self.cursor = result.cursor
+        return list(result.run_requests or ())
 
     def start(self, request: RunRequest) -> bool:
-        """Run what was asked for, unless a run has its key already: as Dagster's daemon does."""
+        """Start a requested run unless its run key exists, as Dagster's daemon does."""
         assert request.run_key is not None
         if self.instance.get_runs(RunsFilter(tags={RUN_KEY: request.run_key})):
             return False
@@ -88,21 +88,21 @@ class Night:
         return True
 
     def tick(self) -> list[str]:
-        """Evaluate once, and run what is asked for; return what has run."""
+        """Evaluate once and start the requested runs; return them."""
         before = len(self.log)
         for request in self.ask():
             self.start(request)
         return self.log[before:]
 
     def settle(self) -> list[str]:
-        """Tick until nothing is asked for any more; return what has run, in order."""
+        """Tick until nothing is requested; return the runs in order."""
         before = len(self.log)
         while self.tick():
             pass
         return self.log[before:]
 
     def register(self, dataset: str, day: date, version: str | None = None, **more: Any) -> None:
-        """Announce a version as an old job does."""
+        """Register a version as a legacy job does."""
         from floe.client.messages import dataset_message
 
         message = dataset_message(dataset, version, business_date=day, **more)
@@ -116,7 +116,7 @@ class Night:
             assert workspace.door.submit([claim]).result() == {}
 
     def _job(self, process: str) -> JobDefinition:
-        """A job that does what a process's run does, without the work."""
+        """A job that reports a run of a process without doing its work."""
 
         @op(name=f"run_{job_name(process)}")
         def run(context: OpExecutionContext) -> None:
@@ -133,37 +133,41 @@ class Night:
 
 
 def _run(workspace: Workspace, process: str, day: date, dagster_run: str, *, fails: bool) -> None:
-    plan = plan_run(workspace, Wish(process, day))
+    plan = plan_run(workspace, RunOptions(process, day))
     facts = RunFacts(
         str(run_id_of(dagster_run, process)),
         process,
         day,
-        {"inputs": {alias: one.tags for alias, one in plan.inputs.items()}},
+        {"inputs": {alias: item.tags for alias, item in plan.inputs.items()}},
         dagster_run,
-        [ReportedInput(one.dataset, tag) for one in plan.inputs.values() for tag in one.tags],
+        [
+            ReportedInput(source.dataset, tag)
+            for source in plan.inputs.values()
+            for tag in source.tags
+        ],
     )
     reporter = Reporter(workspace)
     reporter.started(facts)
     if fails:
         reporter.failed(facts, Failure("it was told to"))
         return
-    made = []
+    result = []
     with workspace.catalog.writing() as session:
-        for one in plan.outputs.values():
-            number = workspace.dataset_id(one.dataset, session)
+        for output in plan.outputs.values():
+            dataset_id = workspace.dataset_id(output.dataset, session)
             version = reserve_version(
-                session, number, day, state=READY, produced_by_run_id=facts.run_id
+                session, dataset_id, day, state=READY, produced_by_run_id=facts.run_id
             )
-            made.append(ReportedOutput(one.dataset, version.version_tag))
-    reporter.completed(facts, made)
+            result.append(ReportedOutput(output.dataset, version.version_tag))
+    reporter.completed(facts, result)
 
 
 @contextmanager
 def open_night(folder: Path, floe_yaml: str, **more: Any) -> Iterator[Night]:
-    """Write a project, and open it on an instance of its own."""
+    """Write a project, and open it with its own instance."""
     site = load(make_project(folder, floe_yaml)).site
     try:
         with DagsterInstance.ephemeral() as instance:
             yield Night(site, instance, **more)
     finally:
-        close_standing()
+        close_shared_workspaces()

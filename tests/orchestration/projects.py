@@ -1,4 +1,4 @@
-"""Projects written into a folder, and what they become."""
+"""Write projects to a folder and load them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from floe.orchestration.loading import load
 if TYPE_CHECKING:
     from dagster import AssetSpec
 
-    from floe.orchestration.parts import Parts
+    from floe.orchestration.loading import Parts
 
 
 def make_project(folder: Path, floe_yaml: str = "", files: Mapping[str, str] | None = None) -> Path:
@@ -33,12 +33,12 @@ def make_project(folder: Path, floe_yaml: str = "", files: Mapping[str, str] | N
 
 
 def load_parts(folder: Path, environ: Mapping[str, str] | None = None) -> "Parts":
-    """Turn a project into parts, as FloeDefinitions does, but not yet into definitions."""
+    """Load the parts of a project as FloeDefinitions does, without building definitions."""
     return build_parts(load(folder, environ))
 
 
 def load_definitions(folder: Path) -> Definitions:
-    """Turn a project into what Dagster loads, and let Dagster look at all of it."""
+    """Load the definitions of a project, and let Dagster check all of them."""
     definitions = FloeDefinitions.from_compiled_artifacts(folder)
     Definitions.validate_loadable(definitions)
     return definitions

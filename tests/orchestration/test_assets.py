@@ -1,11 +1,11 @@
-"""Assets that are written in Python are found, and what is wrong with them is said."""
+"""Loading of Python assets, and the errors it reports."""
 
 from pathlib import Path
 
 import pytest
 from dagster import AssetCheckKey, AssetKey, DagsterInstance, materialize
 
-from floe.orchestration.consistency import CircularAssetsError
+from floe.orchestration.assets import CircularAssetsError
 from floe.orchestration.metadata import PRODUCER_CHECK
 from floe.spec import SpecError
 from tests.orchestration.projects import load_definitions, load_parts, make_project, spec_of
@@ -68,7 +68,7 @@ def test_assets_of_every_module_are_loaded(tmp_path: Path, listed: list[str]) ->
     load_definitions(tmp_path)
 
 
-def test_packages_are_walked_to_their_depth_without_init_files(tmp_path: Path) -> None:
+def test_packages_are_loaded_recursively_without_init_files(tmp_path: Path) -> None:
     files = {"jobs/deep/er/bronze.py": BRONZE, "jobs/gold.py": GOLD}
     make_project(tmp_path, modules("jobs"), files)
     assert names(tmp_path) == ["bronze.raw_customers", "gold.revenue", "legacy.feed"]
@@ -80,7 +80,7 @@ def test_scripts_of_a_package_are_not_run(tmp_path: Path) -> None:
     assert names(tmp_path) == ["bronze.raw_customers"]
 
 
-def test_what_the_decorator_says_is_kept(tmp_path: Path) -> None:
+def test_the_attributes_of_the_decorator_are_kept(tmp_path: Path) -> None:
     make_project(tmp_path, modules("bronze"), {"bronze.py": BRONZE})
     spec = spec_of(load_parts(tmp_path), "bronze.raw_customers")
     assert spec.group_name == "raw"
@@ -125,7 +125,7 @@ def test_assets_in_lists_are_found_and_imported_ones_belong_to_the_first(tmp_pat
     assert names(tmp_path) == ["a", "b", "bronze.raw_customers", "c"]
 
 
-def test_a_spec_that_a_function_makes_is_no_second_asset(tmp_path: Path) -> None:
+def test_a_spec_that_belongs_to_a_function_is_no_second_asset(tmp_path: Path) -> None:
     text = """
         from dagster import AssetSpec, multi_asset
 
@@ -139,7 +139,7 @@ def test_a_spec_that_a_function_makes_is_no_second_asset(tmp_path: Path) -> None
     assert names(tmp_path) == ["one", "two"]
 
 
-def test_jobs_schedules_and_sensors_of_a_module_come_along(tmp_path: Path) -> None:
+def test_jobs_schedules_and_sensors_of_a_module_are_loaded(tmp_path: Path) -> None:
     text = """
         from dagster import ScheduleDefinition, asset, define_asset_job, sensor
 
@@ -154,17 +154,17 @@ def test_jobs_schedules_and_sensors_of_a_module_come_along(tmp_path: Path) -> No
     """
     make_project(tmp_path, modules("jobs"), {"jobs.py": text})
     definitions = load_definitions(tmp_path)
-    found = definitions.get_repository_def()
-    assert found.get_schedule_def("at_night").job_name == "nightly"
-    assert found.get_sensor_def("looks").job_name == "nightly"
+    result = definitions.get_repository_def()
+    assert result.get_schedule_def("at_night").job_name == "nightly"
+    assert result.get_sensor_def("looks").job_name == "nightly"
 
 
-def test_a_job_with_the_name_of_one_in_floe_yaml_is_refused(tmp_path: Path) -> None:
+def test_a_job_of_a_module_with_a_name_from_floe_yaml_is_rejected(tmp_path: Path) -> None:
     text = "from dagster import define_asset_job\nnightly = define_asset_job('nightly')\n"
     floe_yaml = modules("mine") + "  jobs:\n    nightly: {type: batch, selection: ['*']}\n"
     make_project(tmp_path, floe_yaml, {"mine.py": text})
     assert refusal(tmp_path) == (
-        "floe.yaml:5: orchestration.jobs.nightly: mine.py has one of the same name. "
+        "floe.yaml:5: orchestration.jobs.nightly: mine.py defines one with the same name. "
         "Keep one of them."
     )
 
@@ -193,17 +193,17 @@ def test_a_broken_module_is_named_with_its_file_and_line(
     )
 
 
-def test_every_module_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_every_missing_module_is_named(tmp_path: Path) -> None:
     listed = modules("jobs.bronzs", ".elsewhere", "..above", "json")
     make_project(tmp_path, listed, {"jobs/bronze.py": BRONZE})
     assert refusal(tmp_path).splitlines() == [
         "floe.yaml:3: orchestration.asset_modules[0]: 'jobs.bronzs' cannot be imported: there is "
-        f"no module 'jobs.bronzs' in {tmp_path} or on Python's path. "
+        f"no module 'jobs.bronzs' in {tmp_path} or on the Python path. "
         "Did you mean 'jobs.bronze'?",
         "floe.yaml:3: orchestration.asset_modules[1]: there is no module 'elsewhere' in the "
-        "project's folder. Write it without the dot if it is installed.",
-        "floe.yaml:3: orchestration.asset_modules[2]: '..above' leads out of the project's folder. "
-        "One dot stands for the folder of floe.yaml.",
+        "project's folder. If it is installed, write it without the dot.",
+        "floe.yaml:3: orchestration.asset_modules[2]: '..above' is outside the project folder. "
+        "Use one leading dot: it means the folder of floe.yaml.",
     ]
 
 
@@ -229,16 +229,16 @@ def test_two_projects_in_one_process_keep_their_modules_apart(tmp_path: Path) ->
     assert "there is no module 'jobs'" in refusal(tmp_path / "three")
 
 
-def test_a_module_that_loads_the_project_is_told_so(tmp_path: Path) -> None:
+def test_a_module_that_loads_the_project_is_rejected(tmp_path: Path) -> None:
     text = "from floe import FloeDefinitions\ndefs = FloeDefinitions.from_compiled_artifacts({})\n"
     files = {"jobs/definitions.py": text.format(repr(str(tmp_path)))}
     make_project(tmp_path, modules("jobs"), files)
-    assert "jobs/definitions.py:2: NestedLoadError: the project is being loaded" in refusal(
+    assert "jobs/definitions.py:2: NestedLoadError: the project is already being loaded" in refusal(
         tmp_path
     )
 
 
-def test_assets_that_follow_each_other_are_named_in_their_circle(tmp_path: Path) -> None:
+def test_assets_in_a_dependency_cycle_are_named(tmp_path: Path) -> None:
     text = """
         from dagster import asset
 
@@ -252,11 +252,11 @@ def test_assets_that_follow_each_other_are_named_in_their_circle(tmp_path: Path)
         def c(): ...
     """
     make_project(tmp_path, modules("circle"), {"circle.py": text})
-    with pytest.raises(CircularAssetsError, match=r"in a circle: a → b → c → a\. Remove one"):
+    with pytest.raises(CircularAssetsError, match=r"in a cycle: a → b → c → a\. Remove one"):
         load_parts(tmp_path)
 
 
-def test_an_asset_may_follow_itself_on_an_earlier_date(tmp_path: Path) -> None:
+def test_an_asset_may_depend_on_its_own_earlier_date(tmp_path: Path) -> None:
     text = """
         from dagster import AssetDep, DailyPartitionsDefinition, TimeWindowPartitionMapping, asset
 
@@ -273,7 +273,7 @@ def test_an_asset_may_follow_itself_on_an_earlier_date(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
-def test_a_source_asset_is_to_be_written_anew(tmp_path: Path) -> None:
+def test_a_source_asset_is_rejected_with_its_replacement(tmp_path: Path) -> None:
     text = """
         from dagster import observable_source_asset
 

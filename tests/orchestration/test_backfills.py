@@ -1,4 +1,4 @@
-"""A backfill names partitions that there are, and as many at once as its assets take."""
+"""Validation of backfills: ranges, partitions and batch sizes; and cutting of batches."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from dagster import (
 from dagster._core.events import JobFailureData, RunFailureReason
 
 from floe.orchestration.backfilling.batches import Batch, cut
-from floe.orchestration.backfilling.interrupting import says_interrupted
-from floe.orchestration.backfills import NoSuchRangeError, keys_of_range, reach_of
+from floe.orchestration.backfilling.interruptions import is_interruption
+from floe.orchestration.backfills import InvalidRangeError, keys_of_range, scope_of
 from floe.orchestration.definitions import build_parts
 from floe.orchestration.loading import load
 from floe.spec import SpecError
@@ -90,11 +90,11 @@ def backfill(start: str, end: str, more: str = "") -> str:
 
 def keys(folder: Path, start: str, end: str) -> list[str]:
     loading = load(folder)
-    reach = reach_of(loading, build_parts(loading), "all")
-    return [str(key) for key in keys_of_range(reach.partitions, start, end)]
+    scope = scope_of(loading, build_parts(loading), "all")
+    return [str(key) for key in keys_of_range(scope.partitions, start, end)]
 
 
-def test_a_range_of_days_leaves_out_those_without_business(tmp_path: Path) -> None:
+def test_a_range_of_days_leaves_out_non_business_days(tmp_path: Path) -> None:
     project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13"))
     assert keys(tmp_path, "2026-01-08", "2026-01-13") == [
         "2026-01-08",
@@ -109,7 +109,7 @@ def test_a_range_of_listed_keys_follows_their_order(tmp_path: Path) -> None:
     assert keys(tmp_path, "us", "asia") == ["us", "eu", "asia"]
 
 
-def test_of_two_dimensions_that_of_time_is_enough(tmp_path: Path) -> None:
+def test_the_time_key_is_enough_with_two_dimensions(tmp_path: Path) -> None:
     project(tmp_path, "by_region", backfill("2026-01-08", "2026-01-09"))
     assert keys(tmp_path, "2026-01-08", "2026-01-09") == [
         "us|2026-01-08",
@@ -127,23 +127,23 @@ def test_of_two_dimensions_that_of_time_is_enough(tmp_path: Path) -> None:
     ]
 
 
-def test_keys_that_are_added_at_run_time_are_looked_up_when_it_is_made(tmp_path: Path) -> None:
+def test_dynamic_keys_are_looked_up_when_the_backfill_runs(tmp_path: Path) -> None:
     project(tmp_path, "clients", backfill("acme", "zeta"))
     load_parts(tmp_path)
     definition = DynamicPartitionsDefinition(name="clients")
     with DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("clients", ["acme", "midway", "zeta"])
         with partition_loading_context(dynamic_partitions_store=instance):
-            found = keys_of_range(definition, "acme", "zeta")
-            assert list(found) == ["acme", "midway", "zeta"]
+            result = keys_of_range(definition, "acme", "zeta")
+            assert list(result) == ["acme", "midway", "zeta"]
             with pytest.raises(
-                NoSuchRangeError, match=r"no partition 'acmee'. Did you mean 'acme'"
+                InvalidRangeError, match=r"no partition 'acmee'. Did you mean 'acme'"
             ):
                 keys_of_range(definition, "acmee", "zeta")
 
 
 @pytest.mark.parametrize(
-    ("partitions", "range_", "said"),
+    ("partitions", "range_", "expected"),
     [
         (
             "daily",
@@ -173,21 +173,21 @@ def test_keys_that_are_added_at_run_time_are_looked_up_when_it_is_made(tmp_path:
         (
             "by_region",
             ("asia|2026-01-08", "us|2026-01-13"),
-            "partition_range.end: the end us is before the start asia. Exchange them.",
+            "partition_range.end: the end us is before the start asia. Swap them.",
         ),
         (
             "by_region",
             ("us|2026-01-08|x", "us|2026-01-13"),
-            "partition_range.start: 'us|2026-01-08|x' is no key of region|z_day. "
+            "partition_range.start: 'us|2026-01-08|x' is not a key of region|z_day. "
             "Write it as region|z_day.",
         ),
     ],
 )
-def test_a_bound_that_is_no_partition_is_refused_with_the_nearest(
-    tmp_path: Path, partitions: str, range_: tuple[str, str], said: str
+def test_an_unknown_bound_is_rejected_with_the_nearest_key(
+    tmp_path: Path, partitions: str, range_: tuple[str, str], expected: str
 ) -> None:
     project(tmp_path, partitions, backfill(*range_))
-    assert f"orchestration.backfills.all.{said}" in refusal(tmp_path)
+    assert f"orchestration.backfills.all.{expected}" in refusal(tmp_path)
 
 
 def test_partitions_that_only_python_declares_are_checked_too(tmp_path: Path) -> None:
@@ -197,55 +197,57 @@ def test_partitions_that_only_python_declares_are_checked_too(tmp_path: Path) ->
 
 def test_a_job_without_partitions_cannot_be_backfilled(tmp_path: Path) -> None:
     project(tmp_path, "", backfill("2026-01-08", "2026-01-13", ", partitions: daily"), "other.*")
-    said = "orchestration.backfills.all.job: the assets of 'job' have no partitions."
-    assert said in refusal(tmp_path)
+    message = "orchestration.backfills.all.job: the assets of 'job' have no partitions."
+    assert message in refusal(tmp_path)
 
 
-def test_partitions_that_no_asset_of_the_job_follows_are_refused(tmp_path: Path) -> None:
+def test_partitions_that_no_asset_of_the_job_has_are_rejected(tmp_path: Path) -> None:
     more = ", partitions: regions"
     project(tmp_path, "daily", backfill("us", "eu", more))
-    said = (
-        "orchestration.backfills.all.partitions: no asset of 'job' follows 'regions'. They follow"
+    message = (
+        "orchestration.backfills.all.partitions: no asset of 'job' has the partitions 'regions'."
     )
-    assert f"{said} daily." in refusal(tmp_path)
+    assert f"{message} Its partitions: daily." in refusal(tmp_path)
 
 
-def test_a_batch_is_not_larger_than_the_policy_of_an_asset(tmp_path: Path) -> None:
+def test_a_batch_must_not_exceed_the_backfill_policy_of_an_asset(tmp_path: Path) -> None:
     more = ", batch_size: 6"
     project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13", more), "five.*")
-    said = "orchestration.backfills.all.batch_size: is 6, and five.some takes at most 5 in one run."
-    assert f"{said} Use 5 or less." in refusal(tmp_path)
+    message = (
+        "orchestration.backfills.all.batch_size: is 6, but five.some takes at most 5 in one run."
+    )
+    assert f"{message} Use 5 or less." in refusal(tmp_path)
 
 
 def test_a_graph_of_ops_takes_one_partition_at_a_time(tmp_path: Path) -> None:
     more = ", batch_size: 2"
     project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13", more), "drawn.*")
-    assert "batch_size: is 2, and drawn.picture is a graph of ops" in refusal(tmp_path)
+    assert "batch_size: is 2, but drawn.picture is a graph of ops" in refusal(tmp_path)
     project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13"), "drawn.*")
     load_parts(tmp_path)
 
 
-def test_what_is_made_together_is_missing_together(tmp_path: Path) -> None:
+def test_inseparable_assets_are_missing_together(tmp_path: Path) -> None:
     project(tmp_path, "daily", backfill("2026-01-08", "2026-01-13"), "pair.*")
     loading = load(tmp_path)
-    reach = reach_of(loading, build_parts(loading), "all")
+    scope = scope_of(loading, build_parts(loading), "all")
     left, right = AssetKey(["pair", "left"]), AssetKey(["pair", "right"])
-    assert reach.missing(frozenset({left})) == {left, right}
-    assert reach.missing(frozenset({left, right})) == frozenset()
+    assert scope.missing(frozenset({left})) == {left, right}
+    assert scope.missing(frozenset({left, right})) == frozenset()
 
 
 A, B = AssetKey("a"), AssetKey("b")
 BOTH, SECOND, NONE = frozenset({A, B}), frozenset({B}), frozenset[AssetKey]()
 
 
-def test_batches_hold_as_many_keys_as_are_wanted_in_order() -> None:
-    keys = [f"k{number:03}" for number in range(23)]
+def test_batches_have_at_most_the_given_number_of_keys_in_order() -> None:
+    keys = [f"k{index:03}" for index in range(23)]
     batches = list(cut(keys, dict.fromkeys(keys, BOTH), 10))
     assert [len(batch.keys) for batch in batches] == [10, 10, 3]
     assert [key for batch in batches for key in batch.keys] == keys
 
 
-def test_what_is_made_is_left_out_and_what_lacks_the_same_goes_together() -> None:
+def test_done_keys_are_left_out_and_keys_that_lack_the_same_assets_share_a_batch() -> None:
     missing = {"1": NONE, "2": NONE, "3": SECOND, "4": SECOND, "5": BOTH, "6": NONE, "7": BOTH}
     assert list(cut(list(missing), missing, 10)) == [
         Batch(("3", "4"), SECOND),
@@ -258,7 +260,7 @@ def test_what_is_made_is_left_out_and_what_lacks_the_same_goes_together() -> Non
     ("size", "lengths"),
     [(1, [1] * 9), (2, [2, 1] * 3), (3, [3, 3, 3]), (5, [3, 3, 3]), (7, [6, 3]), (100, [9])],
 )
-def test_with_a_second_dimension_a_batch_is_whole_dates_or_a_part_of_one(
+def test_with_a_second_dimension_a_batch_is_whole_dates_or_part_of_one_date(
     size: int, lengths: list[int]
 ) -> None:
     keys = [f"{day}|{region}" for day in "123" for region in "abc"]
@@ -275,7 +277,7 @@ def test_with_a_second_dimension_a_batch_is_whole_dates_or_a_part_of_one(
         (None, False),
     ],
 )
-def test_a_run_that_a_signal_ended_between_two_steps_was_interrupted(
+def test_a_run_that_a_signal_ended_between_two_steps_counts_as_interrupted(
     reason: RunFailureReason | None, interrupted: bool
 ) -> None:
     ended = DagsterEvent(
@@ -283,4 +285,4 @@ def test_a_run_that_a_signal_ended_between_two_steps_was_interrupted(
         job_name="nightly",
         event_specific_data=JobFailureData(None, reason),
     )
-    assert says_interrupted(ended) is interrupted
+    assert is_interruption(ended) is interrupted

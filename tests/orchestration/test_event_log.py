@@ -1,4 +1,4 @@
-"""Dagster's event log over connections that stay open is the same log, whoever uses it."""
+"""The event log with open connections has the same files and events as Dagster's own."""
 
 import os
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ from dagster import (
 )
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
-from floe.execution.spark.processes import wait_until
+from floe.execution.os_processes import wait_until
 from floe.execution.workspace import load_site
-from floe.orchestration.event_log import KEPT, KeptEventLog
-from floe.orchestration.instances import open_instance
+from floe.orchestration.event_log import MAX_OPEN, KeptEventLog
+from floe.orchestration.instance import open_instance
 from floe.settings import ProjectPaths
 
 pytestmark = pytest.mark.slow
@@ -51,12 +51,12 @@ def run(instance: DagsterInstance) -> str:
 
 
 def kinds(log: SqliteEventLogStorage, run_id: str) -> list[str]:
-    return [one.dagster_event.event_type_value for one in log.get_logs_for_run(run_id)
-            if one.dagster_event]  # fmt: skip
+    return [entry.dagster_event.event_type_value for entry in log.get_logs_for_run(run_id)
+            if entry.dagster_event]  # fmt: skip
 
 
 def plain_log(instance: DagsterInstance) -> SqliteEventLogStorage:
-    """The same files, as Dagster itself opens them."""
+    """The same files in Dagster's own storage class."""
     return SqliteEventLogStorage(str(Path(instance.root_directory) / "history" / "runs"))
 
 
@@ -74,7 +74,7 @@ def test_dagster_itself_reads_the_same_events(instance: DagsterInstance) -> None
     assert kinds(plain_log(instance), run_id) == mine
 
 
-def test_a_run_that_dagster_itself_has_begun_goes_on(instance: DagsterInstance) -> None:
+def test_events_can_be_added_to_a_log_that_dagster_created(instance: DagsterInstance) -> None:
     log, plain = kept_log(instance), plain_log(instance)
     run_id = run(instance)
     (first, *_) = plain.get_logs_for_run(run_id)
@@ -85,16 +85,16 @@ def test_a_run_that_dagster_itself_has_begun_goes_on(instance: DagsterInstance) 
 
 
 def test_few_files_stay_open_and_all_runs_can_be_read(instance: DagsterInstance) -> None:
-    runs = [run(instance) for _ in range(KEPT + 2)]
+    runs = [run(instance) for _ in range(MAX_OPEN + 2)]
     assert len(instance.get_runs(RunsFilter())) == len(runs)
-    assert all(kinds(kept_log(instance), one)[-1] == "PIPELINE_SUCCESS" for one in runs)
+    assert all(kinds(kept_log(instance), run)[-1] == "PIPELINE_SUCCESS" for run in runs)
     folder = Path(instance.root_directory) / "history" / "runs"
-    links = [str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
-    opened = {one for one in links if one.startswith(str(folder)) and one.endswith(".db")}
-    assert len(opened) <= KEPT
+    links = [str(item.readlink()) for item in Path("/proc/self/fd").iterdir() if item.is_symlink()]
+    opened = {link for link in links if link.startswith(str(folder)) and link.endswith(".db")}
+    assert len(opened) <= MAX_OPEN
 
 
-def test_a_forked_child_writes_over_connections_of_its_own(instance: DagsterInstance) -> None:
+def test_a_forked_child_uses_its_own_connections(instance: DagsterInstance) -> None:
     log, run_id = kept_log(instance), run(instance)
     (first, *_) = log.get_logs_for_run(run_id)
     before = len(log.get_logs_for_run(run_id))
@@ -110,7 +110,7 @@ def test_a_forked_child_writes_over_connections_of_its_own(instance: DagsterInst
     assert len(log.get_logs_for_run(run_id)) == before + 2
 
 
-def test_who_watches_a_run_hears_of_events_while_the_file_stays_open(
+def test_watchers_get_events_while_the_file_stays_open(
     instance: DagsterInstance,
 ) -> None:
     log, run_id = kept_log(instance), run(instance)
@@ -128,7 +128,7 @@ def test_who_watches_a_run_hears_of_events_while_the_file_stays_open(
         log.end_watch(run_id, hear)
 
 
-def test_what_is_wiped_is_gone(instance: DagsterInstance) -> None:
+def test_wipe_deletes_all_events(instance: DagsterInstance) -> None:
     log, run_id = kept_log(instance), run(instance)
     assert log.has_asset_key(AssetKey("orders"))
     log.wipe()

@@ -1,4 +1,4 @@
-"""Python assets: what they return becomes a version, and what they name is read for them."""
+"""Python assets: returned frames become versions, and inputs are read from versions."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from dagster import AssetKey, DagsterInstance, Definitions, ExecuteInProcessResu
 
 from floe.catalog.datasets import get_dataset
 from floe.catalog.runs import find_run
-from floe.catalog.shown import details_of
+from floe.catalog.stable_names import details_of
 from floe.execution.spark.server import Server
 from floe.orchestration.metadata import READS, ROWS, SCHEMA, SIZE, SNAPSHOT, VERSION
 from floe.spec.identity import BUSINESS_DATE_TAG, run_id
@@ -147,7 +147,7 @@ def make(
     definitions: Definitions | None = None,
     **how: Any,
 ) -> ExecuteInProcessResult:
-    """Materialise assets in this process."""
+    """Materialize assets in this process."""
     definitions = definitions or load_definitions(shop.root)
     job = definitions.resolve_implicit_global_asset_job_def()
     return job.execute_in_process(
@@ -159,7 +159,7 @@ def make(
 
 
 def told(instance: DagsterInstance, key: str) -> dict[str, Any]:
-    """What the newest materialisation of an asset says."""
+    """The metadata of the newest materialization of an asset."""
     event = instance.get_latest_materialization_event(AssetKey(key.split(".")))
     assert event is not None
     assert event.asset_materialization is not None
@@ -203,7 +203,7 @@ def test_frames_of_every_kind_become_versions_and_are_read_again(
         (version,) = project.versions("bronze.customers")
         assert version.state == "READY"
         assert made[SNAPSHOT] == details_of(version)["snapshot"]
-        # The run is reported by whoever reads Dagster's event log, and under this id.
+        # The observer reports the run under this id.
         own_id = str(run_id(result.run_id, "bronze__customers"))
         assert version.produced_by_run_id == own_id
         with project.workspace.catalog.reading() as session:
@@ -212,17 +212,17 @@ def test_frames_of_every_kind_become_versions_and_are_read_again(
     assert "SPARK_REMOTE" not in os.environ
 
 
-def test_a_dataset_that_only_code_makes_outlives_changes_of_the_declarations(
+def test_an_undeclared_dataset_of_an_asset_survives_changes_of_the_declarations(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     assert make(shop, instance, "bronze.customers").success
     shop.declare({"other.dataset": {}}, {}, orchestration={"asset_modules": ["bronze"]})
     with shop.open() as project, project.workspace.catalog.reading() as session:
-        number = project.workspace.dataset_id("bronze.customers", session)
-        assert get_dataset(session, number).status == "ACTIVE"
+        dataset_id = project.workspace.dataset_id("bronze.customers", session)
+        assert get_dataset(session, dataset_id).status == "ACTIVE"
 
 
-def test_what_is_no_frame_is_refused_in_one_sentence(
+def test_a_result_that_is_no_frame_is_rejected_in_one_sentence(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     result = make(shop, instance, "silver.a_number", "silver.a_wrong_parameter")
@@ -231,7 +231,7 @@ def test_what_is_no_frame_is_refused_in_one_sentence(
     assert "annotated with int. Use pyspark.sql.DataFrame" in failed["silver__a_wrong_parameter"]
 
 
-def test_a_partition_reads_and_makes_its_own_version(
+def test_a_partition_reads_and_writes_its_own_version(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     definitions = load_definitions(shop.root)
@@ -260,7 +260,7 @@ def test_a_partition_reads_and_makes_its_own_version(
     )
 
 
-def test_static_partitions_stand_beside_each_other(
+def test_static_partitions_have_separate_versions(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     definitions = load_definitions(shop.root)
@@ -280,10 +280,12 @@ def test_static_partitions_stand_beside_each_other(
             "US.1": "READY",
             "EU.2": "READY",
         }
-        assert {one.business_date for one in project.versions("bronze.regions")} == {TUESDAY}
+        assert {version.business_date for version in project.versions("bronze.regions")} == {
+            TUESDAY
+        }
 
 
-def test_a_declared_dataset_is_held_to_its_schema_and_its_checks(
+def test_the_schema_and_checks_of_a_declared_dataset_are_enforced(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     limits: dict[str, Any] = {
@@ -297,8 +299,8 @@ def test_a_declared_dataset_is_held_to_its_schema_and_its_checks(
 
     limits["checks"] = []
     shop.declare({"risk.limits": limits}, {}, orchestration=orchestration)
-    made = make(shop, instance, "risk.limits", tags={BUSINESS_DATE_TAG: str(TUESDAY)})
-    assert made.success, why(made)
+    result = make(shop, instance, "risk.limits", tags={BUSINESS_DATE_TAG: str(TUESDAY)})
+    assert result.success, why(result)
     columns = told(instance, "risk.limits")[SCHEMA].columns
     assert [(column.name, column.type) for column in columns] == [
         ("limit_id", "int"),
@@ -322,7 +324,7 @@ def priced(prices):
 """
 
 
-def test_an_asset_that_reads_a_bad_delivery_says_why(
+def test_an_asset_that_reads_an_invalid_delivery_fails_with_the_reason(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     prices = {
@@ -334,17 +336,17 @@ def test_an_asset_that_reads_a_bad_delivery_says_why(
     shop.write(READER, "reader.py")
     tags = {BUSINESS_DATE_TAG: str(TUESDAY)}
     shop.write("price\n1.5\n", f"landing/{TUESDAY}/prices.csv")
-    made = make(shop, instance, "risk.priced", tags=tags)
-    assert made.success, why(made)
+    result = make(shop, instance, "risk.priced", tags=tags)
+    assert result.success, why(result)
     shop.write("price\n1.5\nabc\n", f"landing/{TUESDAY}/prices.csv")
-    said = why(make(shop, instance, "risk.priced", tags=tags))["risk__priced"]
-    assert said == (
+    message = why(make(shop, instance, "risk.priced", tags=tags))["risk__priced"]
+    assert message == (
         "The delivery of 'raw.prices' was rejected: "
         "prices.csv line 3: 'abc' is not a decimal(18,4) (column price)"
     )
 
 
-def test_a_business_date_that_is_none_is_said(shop: Workshop, instance: DagsterInstance) -> None:
+def test_an_invalid_business_date_is_reported(shop: Workshop, instance: DagsterInstance) -> None:
     result = make(shop, instance, "risk.limits", tags={BUSINESS_DATE_TAG: "tomorrow"})
     assert (
         "The run's tag floe/business_date is 'tomorrow', which is not a business date"
@@ -353,7 +355,7 @@ def test_a_business_date_that_is_none_is_said(shop: Workshop, instance: DagsterI
 
 
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
-def test_one_frame_for_several_partitions_is_told_apart_by_its_column(
+def test_one_frame_for_several_partitions_is_split_by_its_partition_column(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     shop.write(SEVERAL, "several.py")

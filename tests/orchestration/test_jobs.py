@@ -18,10 +18,9 @@ from dagster import (
 from dagster._core.definitions.utils import DISALLOWED_NAMES
 
 from floe.orchestration.jobs import build_jobs
-from floe.orchestration.loading import Loading, load
-from floe.orchestration.parts import Parts
+from floe.orchestration.loading import Loading, Parts, load
 from floe.spec.findings import SpecError
-from floe.spec.rules.orchestration import RESERVED
+from floe.spec.rules.orchestration_rules import RESERVED
 from tests.orchestration.projects import make_project
 
 DAILY = DailyPartitionsDefinition("2026-01-01")
@@ -54,16 +53,16 @@ SHOP = Parts(assets=(bronze_orders, bronze_customers, revenue, audit, risk, RATE
 
 
 def loaded(folder: Path, declared: str, platform: str = "") -> Loading:
-    """A project with jobs under `orchestration.jobs`, each on a line of its own."""
+    """A project with jobs under `orchestration.jobs`, one per line."""
     lines = "\n".join(f"    {line.strip()}" for line in declared.strip().splitlines())
     files = {"platform.yaml": platform} if platform else {}
     return load(make_project(folder, f"orchestration:\n  jobs:\n{lines}\n", files))
 
 
 def definitions(folder: Path, declared: str, parts: Parts = SHOP) -> Definitions:
-    made = build_jobs(loaded(folder, declared), parts).definitions()
-    Definitions.validate_loadable(made)
-    return made
+    result = build_jobs(loaded(folder, declared), parts).definitions()
+    Definitions.validate_loadable(result)
+    return result
 
 
 def refusal(folder: Path, declared: str, parts: Parts = SHOP) -> str:
@@ -73,19 +72,19 @@ def refusal(folder: Path, declared: str, parts: Parts = SHOP) -> str:
 
 
 def made_by(definitions: Definitions, job: str) -> set[str]:
-    """The assets that a job makes, told by Dagster."""
+    """The assets of a job, as Dagster resolves them."""
     layer = definitions.resolve_job_def(job).asset_layer
     return {".".join(key.path) for key in layer.selected_asset_keys}
 
 
-def test_a_job_that_selects_bronze_assets_appears_with_just_these(tmp_path: Path) -> None:
-    made = definitions(tmp_path, "nightly: {type: batch, selection: [group:bronze]}")
-    assert made_by(made, "nightly") == {"bronze.orders", "bronze.customers"}
+def test_a_job_has_exactly_the_selected_assets(tmp_path: Path) -> None:
+    result = definitions(tmp_path, "nightly: {type: batch, selection: [group:bronze]}")
+    assert made_by(result, "nightly") == {"bronze.orders", "bronze.customers"}
 
 
 def test_entries_of_a_selection_are_a_union(tmp_path: Path) -> None:
-    made = definitions(tmp_path, "nightly: {type: batch, selection: [audit, gold.*, tag:pii]}")
-    assert made_by(made, "nightly") == {"audit", "gold.revenue", "bronze.orders"}
+    result = definitions(tmp_path, "nightly: {type: batch, selection: [audit, gold.*, tag:pii]}")
+    assert made_by(result, "nightly") == {"audit", "gold.revenue", "bronze.orders"}
 
 
 @pytest.mark.parametrize(
@@ -99,11 +98,11 @@ def test_entries_of_a_selection_are_a_union(tmp_path: Path) -> None:
 def test_a_selection_may_be_a_union_an_intersection_or_an_exclusion(
     tmp_path: Path, text: str, selected: set[str]
 ) -> None:
-    made = definitions(tmp_path, f"nightly: {{type: batch, selection: ['{text}']}}")
-    assert made_by(made, "nightly") == selected
+    result = definitions(tmp_path, f"nightly: {{type: batch, selection: ['{text}']}}")
+    assert made_by(result, "nightly") == selected
 
 
-def test_a_batch_job_makes_its_assets_with_the_tags_of_the_job(tmp_path: Path) -> None:
+def test_a_batch_job_runs_its_assets_with_the_tags_of_the_job(tmp_path: Path) -> None:
     declared = "nightly: {type: batch, selection: [+gold.revenue], tags: {team: sales}}"
     job = definitions(tmp_path, declared).resolve_job_def("nightly")
     with DagsterInstance.ephemeral() as instance:
@@ -122,78 +121,81 @@ def test_a_job_keeps_its_description(tmp_path: Path) -> None:
     assert definitions(tmp_path, declared).resolve_job_def("nightly").description == "Who did what"
 
 
-def test_what_is_not_made_here_is_left_to_those_who_make_it(tmp_path: Path) -> None:
-    made = definitions(tmp_path, "nightly: {type: batch, selection: [1+gold.revenue]}")
-    assert made_by(made, "nightly") == {"gold.revenue", "bronze.orders"}
+def test_external_assets_are_left_out_of_a_job(tmp_path: Path) -> None:
+    result = definitions(tmp_path, "nightly: {type: batch, selection: [1+gold.revenue]}")
+    assert made_by(result, "nightly") == {"gold.revenue", "bronze.orders"}
 
 
-def test_a_job_of_assets_that_are_all_made_elsewhere_is_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "nightly: {type: batch, selection: [group:feeds]}")
-    assert "orchestration.jobs.nightly.selection: matches only assets that are not made" in said
-    assert "feeds.rates" in said
+def test_a_job_of_external_assets_only_is_rejected(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "nightly: {type: batch, selection: [group:feeds]}")
+    assert "orchestration.jobs.nightly.selection: matches only external assets" in message
+    assert "feeds.rates" in message
 
 
-def test_a_job_that_names_an_asset_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "nightly: {type: batch, selection: [audit, bronze.order]}")
-    assert said == (
+def test_a_job_with_an_unknown_asset_is_rejected(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "nightly: {type: batch, selection: [audit, bronze.order]}")
+    assert message == (
         "floe.yaml:4: orchestration.jobs.nightly.selection[1]: no asset is named 'bronze.order' "
         "(at character 1). Did you mean 'bronze.orders'?"
     )
 
 
 def test_an_empty_selection_is_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "nightly: {type: batch, selection: [group:gold and group:bronze]}")
-    assert "floe.yaml:4: orchestration.jobs.nightly.selection[0]: " in said
-    assert "'group:gold and group:bronze' matches no asset" in said
+    message = refusal(tmp_path, "nightly: {type: batch, selection: [group:gold and group:bronze]}")
+    assert "floe.yaml:4: orchestration.jobs.nightly.selection[0]: " in message
+    assert "'group:gold and group:bronze' matches no asset" in message
 
 
-def test_all_that_is_wrong_with_all_jobs_is_said_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_all_jobs_are_reported_together(tmp_path: Path) -> None:
     declared = """
     first: {type: batch, selection: [group:bronce, tag:pi]}
     second: {type: batch, selection: [audi]}
     """
-    said = refusal(tmp_path, declared).splitlines()
-    assert [line.split(": ")[1] for line in said] == [
+    message = refusal(tmp_path, declared).splitlines()
+    assert [line.split(": ")[1] for line in message] == [
         "orchestration.jobs.first.selection[0]",
         "orchestration.jobs.first.selection[1]",
         "orchestration.jobs.second.selection[0]",
     ]
 
 
-def test_assets_of_different_partitions_in_one_job_are_refused_at_load(tmp_path: Path) -> None:
+def test_assets_with_different_partitions_in_one_job_are_rejected_at_load(tmp_path: Path) -> None:
     parts = Parts(assets=(partitioned("trades", DAILY), partitioned("sales", REGIONS)))
-    said = refusal(tmp_path, "nightly: {type: batch, selection: ['*']}", parts)
-    assert "orchestration.jobs.nightly.selection: one run has one partition" in said
-    assert "trades by Daily" in said
-    assert "sales by 'eu', 'us'" in said
+    message = refusal(tmp_path, "nightly: {type: batch, selection: ['*']}", parts)
+    assert (
+        "orchestration.jobs.nightly.selection: its assets have different partitions, but one run "
+        "has one partition" in message
+    )
+    assert "trades by Daily" in message
+    assert "sales by 'eu', 'us'" in message
 
 
 def test_assets_with_and_without_partitions_share_a_job(tmp_path: Path) -> None:
     parts = Parts(assets=(partitioned("trades", DAILY), audit))
-    made = definitions(tmp_path, "nightly: {type: batch, selection: ['*']}", parts)
-    assert made_by(made, "nightly") == {"trades", "audit"}
+    result = definitions(tmp_path, "nightly: {type: batch, selection: ['*']}", parts)
+    assert made_by(result, "nightly") == {"trades", "audit"}
 
 
-def test_part_of_what_is_made_together_is_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "nightly: {type: batch, selection: [risk.limits]}")
-    assert "selection: risk.limits cannot be made without risk.exposure" in said
+def test_a_job_with_a_part_of_inseparable_assets_is_rejected(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "nightly: {type: batch, selection: [risk.limits]}")
+    assert "selection: risk.limits cannot run without risk.exposure" in message
 
 
 def test_a_job_with_the_name_of_an_asset_is_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "audit: {type: batch, selection: [group:bronze]}")
-    assert "orchestration.jobs.audit: the asset audit has the same name in Dagster" in said
+    message = refusal(tmp_path, "audit: {type: batch, selection: [group:bronze]}")
+    assert "orchestration.jobs.audit: the asset audit has the same name in Dagster" in message
 
 
 @pytest.mark.parametrize("tag", ["two words", "dagster/partition", "a/b/c"])
-def test_a_tag_that_dagster_cannot_keep_is_refused(tmp_path: Path, tag: str) -> None:
-    said = refusal(tmp_path, f"j: {{type: batch, selection: [audit], tags: {{'{tag}': x}}}}")
-    assert f"orchestration.jobs.j.tags.{tag}: '{tag}' is not a tag" in said
+def test_a_tag_that_dagster_does_not_accept_is_rejected(tmp_path: Path, tag: str) -> None:
+    message = refusal(tmp_path, f"j: {{type: batch, selection: [audit], tags: {{'{tag}': x}}}}")
+    assert f"orchestration.jobs.j.tags.{tag}: '{tag}' is not a valid tag" in message
 
 
-def test_a_tag_may_say_how_dagster_treats_the_runs(tmp_path: Path) -> None:
+def test_tags_that_configure_runs_are_allowed(tmp_path: Path) -> None:
     tags = "{dagster/priority: '3', dagster/max_retries: '2'}"
-    made = definitions(tmp_path, f"j: {{type: batch, selection: [audit], tags: {tags}}}")
-    assert made.resolve_job_def("j").run_tags["dagster/max_retries"] == "2"
+    result = definitions(tmp_path, f"j: {{type: batch, selection: [audit], tags: {tags}}}")
+    assert result.resolve_job_def("j").run_tags["dagster/max_retries"] == "2"
 
 
 CLUSTER = "compute: {default: {url: 'spark://cluster:7077'}}\n"
@@ -218,25 +220,25 @@ CLUSTER = "compute: {default: {url: 'spark://cluster:7077'}}\n"
         ),
     ],
 )
-def test_the_executor_is_the_jobs_else_the_platforms_else_what_its_spark_suggests(
+def test_the_executor_is_that_of_the_job_else_the_platform_else_by_spark(
     tmp_path: Path, platform: str, declared: str, executor: tuple[str, int | None]
 ) -> None:
     loading = loaded(tmp_path, f"j: {{type: batch, selection: [audit]{declared}}}", platform)
-    made = build_jobs(loading, SHOP)
-    job = made.definitions().resolve_job_def("j")
+    result = build_jobs(loading, SHOP)
+    job = result.definitions().resolve_job_def("j")
     assert described(job.executor_def) == executor
 
 
-def test_runs_that_no_job_of_floe_yaml_starts_have_the_platforms_executor(tmp_path: Path) -> None:
+def test_runs_without_a_job_of_floe_yaml_use_the_executor_of_the_platform(tmp_path: Path) -> None:
     loading = loaded(tmp_path, "j: {type: batch, selection: [audit]}", CLUSTER)
-    made = build_jobs(loading, SHOP)
-    assert described(made.executor) == ("multiprocess", None)
+    result = build_jobs(loading, SHOP)
+    assert described(result.executor) == ("multiprocess", None)
 
 
-def test_a_limit_of_steps_in_one_process_is_refused(tmp_path: Path) -> None:
+def test_max_concurrent_is_rejected_for_in_process(tmp_path: Path) -> None:
     executor = "{type: in_process, max_concurrent: 3}"
-    said = refusal(tmp_path, f"j: {{type: batch, selection: [audit], executor: {executor}}}")
-    assert "orchestration.jobs.j.executor.max_concurrent: means nothing with in_process" in said
+    message = refusal(tmp_path, f"j: {{type: batch, selection: [audit], executor: {executor}}}")
+    assert "orchestration.jobs.j.executor.max_concurrent: has no effect with in_process" in message
 
 
 def described(executor: Any) -> tuple[str, int | None]:
@@ -252,5 +254,5 @@ def partitioned(name: str, partitions: Any) -> AssetsDefinition:
     return made
 
 
-def test_the_names_that_dagster_keeps_are_those_that_floe_yaml_refuses() -> None:
+def test_the_names_that_dagster_reserves_are_those_that_floe_yaml_rejects() -> None:
     assert frozenset(DISALLOWED_NAMES) == RESERVED

@@ -1,4 +1,4 @@
-"""A project is loaded from its compiled file, which is made anew except in production."""
+"""A project is loaded from its compiled file, which is rewritten except in production."""
 
 import json
 import shutil
@@ -32,20 +32,20 @@ def compile_there(folder: Path) -> None:
     write_compiled(paths, compile_project(paths, {}))
 
 
-def test_a_missing_compiled_file_is_made_in_development(tmp_path: Path) -> None:
+def test_a_missing_compiled_file_is_written_in_development(tmp_path: Path) -> None:
     make_project(tmp_path, "name: shop\n")
     assert load(tmp_path, {}).site.spec.name == "shop"
     assert json.loads(compiled(tmp_path).read_text())["project"] == "shop"
 
 
-def test_a_stale_compiled_file_is_made_anew_in_development(tmp_path: Path) -> None:
+def test_a_stale_compiled_file_is_rewritten_in_development(tmp_path: Path) -> None:
     make_project(tmp_path, "name: shop\n")
     load(tmp_path, {})
     make_project(tmp_path, "name: market\n")
     assert load(tmp_path, {}).site.spec.name == "market"
 
 
-def test_a_fresh_compiled_file_is_left_alone(tmp_path: Path) -> None:
+def test_a_current_compiled_file_is_not_rewritten(tmp_path: Path) -> None:
     make_project(tmp_path)
     compile_there(tmp_path)
     before = compiled(tmp_path).stat()
@@ -54,14 +54,14 @@ def test_a_fresh_compiled_file_is_left_alone(tmp_path: Path) -> None:
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_a_missing_compiled_file_is_refused_in_production(tmp_path: Path) -> None:
+def test_a_missing_compiled_file_is_rejected_in_production(tmp_path: Path) -> None:
     make_project(tmp_path, files=PRODUCTION)
     with pytest.raises(StaleProjectError, match=r"does not exist\. Run: floe compile\."):
         load(tmp_path, {})
     assert not compiled(tmp_path).exists()
 
 
-def test_a_stale_compiled_file_is_refused_in_production(tmp_path: Path) -> None:
+def test_a_stale_compiled_file_is_rejected_in_production(tmp_path: Path) -> None:
     make_project(tmp_path, "name: shop\n", PRODUCTION)
     compile_there(tmp_path)
     before = compiled(tmp_path).read_bytes()
@@ -75,16 +75,16 @@ def test_a_stale_compiled_file_is_refused_in_production(tmp_path: Path) -> None:
 def test_a_project_may_be_deployed_without_its_sources(tmp_path: Path) -> None:
     make_project(tmp_path / "built", JOBS)
     compile_there(tmp_path / "built")
-    place = tmp_path / "deployed/.floe"
-    shutil.copytree(tmp_path / "built/.floe", place)
+    position = tmp_path / "deployed/.floe"
+    shutil.copytree(tmp_path / "built/.floe", position)
     (tmp_path / "deployed/platform.yaml").write_text(PRODUCTION["platform.yaml"])
-    loading = load(place / "compiled_artifacts.json", {})
+    loading = load(position / "compiled_artifacts.json", {})
     assert loading.site.root == tmp_path / "deployed"
     path = ("orchestration", "jobs", "nightly", "selection", 0)
     assert str(loading.finding(path, "is wrong")).startswith("floe.yaml:5: orchestration.jobs.")
 
 
-def test_a_project_is_found_by_its_variable_or_from_below(
+def test_a_project_is_found_by_floe_project_or_in_a_parent_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_project(tmp_path / "shop", "name: shop\n", {"deep/er/file.txt": ""})
@@ -96,13 +96,13 @@ def test_a_project_is_found_by_its_variable_or_from_below(
     assert load(None, {}).site.spec.name == "shop"
 
 
-def test_variables_of_the_environment_hold_at_load(tmp_path: Path) -> None:
+def test_environment_variables_are_resolved_at_load(tmp_path: Path) -> None:
     make_project(tmp_path, "name: shop\ntimezone: ${ZONE:UTC}\n")
     assert load(tmp_path, {}).site.spec.timezone == "UTC"
     assert load(tmp_path, {"ZONE": "Asia/Tokyo"}).site.spec.timezone == "Asia/Tokyo"
 
 
-def test_a_platform_that_lacks_what_a_compiled_project_asks_for_is_refused(tmp_path: Path) -> None:
+def test_a_project_that_needs_a_missing_part_of_the_platform_is_rejected(tmp_path: Path) -> None:
     offers = {"platform.yaml": "compute: {big: {}}\n"}
     make_project(tmp_path, "name: shop\ncompute: big\n", offers)
     assert load(tmp_path, {}).site.spec.compute == "big"
@@ -113,12 +113,12 @@ def test_a_platform_that_lacks_what_a_compiled_project_asks_for_is_refused(tmp_p
         load(tmp_path, {})
 
 
-def test_a_finding_stands_at_the_line_of_its_value(tmp_path: Path) -> None:
+def test_a_finding_has_the_line_of_its_value(tmp_path: Path) -> None:
     make_project(tmp_path, JOBS)
     loading = load(tmp_path, {})
     path = ("orchestration", "jobs", "nightly", "selection", 0)
-    said = str(loading.refusal(path, "matches no asset", "Write another."))
-    assert said == (
+    message = str(loading.refusal(path, "matches no asset", "Write another."))
+    assert message == (
         "floe.yaml:8: orchestration.jobs.nightly.selection[0]: matches no asset. Write another."
     )
     job = loading.finding(("orchestration", "jobs", "nightly"), "is wrong", at_key=True)

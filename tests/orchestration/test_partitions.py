@@ -1,4 +1,4 @@
-"""Partitions of floe.yaml are Dagster's, right on holidays and when the clocks change."""
+"""Partitions of floe.yaml in Dagster, on holidays and clock changes too."""
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -13,8 +13,9 @@ from dagster import (
     TimeWindowPartitionsDefinition,
 )
 
-from floe.orchestration.partitions import business_date_of, latest_key
-from floe.orchestration.parts import AnyPartitions
+from floe.orchestration.business_dates import business_date_of
+from floe.orchestration.loading import AnyPartitions
+from floe.orchestration.partitions import latest_key
 from floe.spec import SpecError
 from tests.orchestration.projects import load_parts, make_project
 
@@ -27,33 +28,33 @@ def build(folder: Path, body: str, more: str = "") -> AnyPartitions:
 
 
 def window(folder: Path, body: str, more: str = "") -> TimeWindowPartitionsDefinition:
-    made = build(folder, f"type: time_window, {body}", more)
-    assert isinstance(made, TimeWindowPartitionsDefinition)
-    return made
+    result = build(folder, f"type: time_window, {body}", more)
+    assert isinstance(result, TimeWindowPartitionsDefinition)
+    return result
 
 
-def keys(made: AnyPartitions, at: datetime) -> list[str]:
-    return list(made.get_partition_keys(current_time=at))
+def keys(result: AnyPartitions, at: datetime) -> list[str]:
+    return list(result.get_partition_keys(current_time=at))
 
 
 def test_todays_key_exists_today(tmp_path: Path) -> None:
-    made = window(tmp_path, "start: 2026-09-01")
+    result = window(tmp_path, "start: 2026-09-01")
     at = datetime(2026, 9, 3, 0, 1, tzinfo=UTC)
-    assert keys(made, at) == ["2026-09-01", "2026-09-02", "2026-09-03"]
-    assert latest_key(made, at) == "2026-09-03"
+    assert keys(result, at) == ["2026-09-01", "2026-09-02", "2026-09-03"]
+    assert latest_key(result, at) == "2026-09-03"
 
 
 def test_end_offset_zero_leaves_the_running_window_out(tmp_path: Path) -> None:
-    made = window(tmp_path, "start: 2026-09-01, end_offset: 0")
-    assert keys(made, datetime(2026, 9, 3, 12, tzinfo=UTC)) == ["2026-09-01", "2026-09-02"]
+    result = window(tmp_path, "start: 2026-09-01, end_offset: 0")
+    assert keys(result, datetime(2026, 9, 3, 12, tzinfo=UTC)) == ["2026-09-01", "2026-09-02"]
 
 
 def test_windows_end_before_the_end(tmp_path: Path) -> None:
-    made = window(tmp_path, "start: 2026-09-01, end: 2026-09-03")
-    assert keys(made, datetime(2027, 1, 1, tzinfo=UTC)) == ["2026-09-01", "2026-09-02"]
+    result = window(tmp_path, "start: 2026-09-01, end: 2026-09-03")
+    assert keys(result, datetime(2027, 1, 1, tzinfo=UTC)) == ["2026-09-01", "2026-09-02"]
 
 
-def test_the_zone_is_the_projects_unless_partitions_say_another(tmp_path: Path) -> None:
+def test_the_time_zone_is_that_of_the_project_unless_partitions_set_one(tmp_path: Path) -> None:
     ours = window(tmp_path / "a", "start: 2026-09-01", "timezone: Asia/Tokyo")
     own = "start: 2026-09-01, timezone: America/New_York"
     theirs = window(tmp_path / "b", own, "timezone: Asia/Tokyo")
@@ -65,9 +66,9 @@ def test_the_zone_is_the_projects_unless_partitions_say_another(tmp_path: Path) 
 
 def test_a_start_may_be_a_plain_date_when_keys_have_hours(tmp_path: Path) -> None:
     body = "start: 2026-09-01, cron_schedule: '@hourly', fmt: '%Y-%m-%d-%H:%M', end_offset: 0"
-    made = window(tmp_path, body)
+    result = window(tmp_path, body)
     at = datetime(2026, 9, 1, 2, 30, tzinfo=UTC)
-    assert keys(made, at) == ["2026-09-01-00:00", "2026-09-01-01:00"]
+    assert keys(result, at) == ["2026-09-01-00:00", "2026-09-01-01:00"]
 
 
 @pytest.mark.parametrize(
@@ -89,26 +90,32 @@ def test_a_day_has_the_hours_that_its_zone_gives_it(tmp_path: Path, day: date, l
     assert {business_date_of(hourly, hour) for hour in hours} == {day}
 
 
-def test_keys_of_days_go_on_without_gap_over_both_switches(tmp_path: Path) -> None:
-    made = window(tmp_path, "start: 2026-01-01, timezone: Europe/London")
-    found = keys(made, datetime(2026, 12, 31, 12, tzinfo=UTC))
-    assert found == [(date(2026, 1, 1) + timedelta(days=n)).isoformat() for n in range(365)]
+def test_daily_keys_have_no_gap_on_clock_change_days(tmp_path: Path) -> None:
+    result = window(tmp_path, "start: 2026-01-01, timezone: Europe/London")
+    all_keys = keys(result, datetime(2026, 12, 31, 12, tzinfo=UTC))
+    assert all_keys == [(date(2026, 1, 1) + timedelta(days=n)).isoformat() for n in range(365)]
 
 
-def test_days_without_business_have_no_key(tmp_path: Path) -> None:
-    made = window(tmp_path, "start: 2026-12-22, calendar: TARGET, timezone: Europe/London")
+def test_non_business_days_have_no_key(tmp_path: Path) -> None:
+    result = window(tmp_path, "start: 2026-12-22, calendar: TARGET, timezone: Europe/London")
     at = datetime(2026, 12, 29, 12, tzinfo=UTC)
     # Friday the 25th is a holiday, and so is the 26th, a Saturday.
-    assert keys(made, at) == ["2026-12-22", "2026-12-23", "2026-12-24", "2026-12-28", "2026-12-29"]
-    assert not made.has_partition_key("2026-12-25")
+    assert keys(result, at) == [
+        "2026-12-22",
+        "2026-12-23",
+        "2026-12-24",
+        "2026-12-28",
+        "2026-12-29",
+    ]
+    assert not result.has_partition_key("2026-12-25")
 
 
-def test_holidays_of_years_to_come_are_known(tmp_path: Path) -> None:
-    made = window(tmp_path, "start: 2026-01-01, calendar: TARGET")
-    found = keys(made, datetime(2035, 1, 2, tzinfo=UTC))
-    assert "2034-12-29" in found
-    assert "2034-12-25" not in found
-    assert "2035-01-01" not in found
+def test_holidays_of_future_years_are_excluded(tmp_path: Path) -> None:
+    result = window(tmp_path, "start: 2026-01-01, calendar: TARGET")
+    all_keys = keys(result, datetime(2035, 1, 2, tzinfo=UTC))
+    assert "2034-12-29" in all_keys
+    assert "2034-12-25" not in all_keys
+    assert "2035-01-01" not in all_keys
 
 
 def test_a_calendar_is_the_same_definition_tomorrow(
@@ -120,32 +127,32 @@ def test_a_calendar_is_the_same_definition_tomorrow(
     assert window(tmp_path, "start: 2026-01-01, calendar: TARGET") == before
 
 
-def test_a_weekend_with_business_has_its_key(tmp_path: Path) -> None:
+def test_a_weekend_business_day_has_a_key(tmp_path: Path) -> None:
     calendars = "calendars: {ours: {base: [WEEKDAYS], add: [2026-09-02], remove: [2026-09-05]}}"
-    made = window(tmp_path, "start: 2026-09-01, calendar: ours", calendars)
+    result = window(tmp_path, "start: 2026-09-01, calendar: ours", calendars)
     at = datetime(2026, 9, 14, 12, tzinfo=UTC)
     days = [1, 3, 4, 5, 7, 8, 9, 10, 11, 14]
-    assert keys(made, at) == [f"2026-09-{day:02}" for day in days]
+    assert keys(result, at) == [f"2026-09-{day:02}" for day in days]
 
 
-def test_hours_of_a_day_without_business_have_no_key(tmp_path: Path) -> None:
-    made = window(
+def test_hours_of_a_non_business_day_have_no_key(tmp_path: Path) -> None:
+    result = window(
         tmp_path,
         "start: 2026-12-24, calendar: TARGET, cron_schedule: '0 */6 * * *', "
         "fmt: '%Y-%m-%d-%H:%M', end: 2026-12-29",
     )
-    found = keys(made, datetime(2027, 1, 1, tzinfo=UTC))
-    assert {key[:10] for key in found} == {"2026-12-24", "2026-12-28"}
-    assert len(found) == 8
+    all_keys = keys(result, datetime(2027, 1, 1, tzinfo=UTC))
+    assert {key[:10] for key in all_keys} == {"2026-12-24", "2026-12-28"}
+    assert len(all_keys) == 8
 
 
-def test_on_a_day_without_business_the_latest_key_is_that_of_the_day_before(
+def test_on_a_non_business_day_the_latest_key_is_that_of_the_previous_day(
     tmp_path: Path,
 ) -> None:
-    made = window(tmp_path, "start: 2026-09-01, calendar: WEEKDAYS")
+    result = window(tmp_path, "start: 2026-09-01, calendar: WEEKDAYS")
     saturday = datetime(2026, 9, 5, 12, tzinfo=UTC)
-    assert latest_key(made, saturday) == "2026-09-04"
-    assert latest_key(made, datetime(2026, 8, 5, tzinfo=UTC)) is None
+    assert latest_key(result, saturday) == "2026-09-04"
+    assert latest_key(result, datetime(2026, 8, 5, tzinfo=UTC)) is None
 
 
 @pytest.mark.parametrize(
@@ -166,13 +173,13 @@ def test_the_business_date_is_the_day_on_which_a_window_begins(
 
 
 def test_static_keys_keep_their_order(tmp_path: Path) -> None:
-    made = build(tmp_path, "type: static, partition_keys: [EMEA, APAC, AMER]")
-    assert isinstance(made, StaticPartitionsDefinition)
-    assert made.get_partition_keys() == ["EMEA", "APAC", "AMER"]
-    assert business_date_of(made, "EMEA") is None
+    result = build(tmp_path, "type: static, partition_keys: [EMEA, APAC, AMER]")
+    assert isinstance(result, StaticPartitionsDefinition)
+    assert result.get_partition_keys() == ["EMEA", "APAC", "AMER"]
+    assert business_date_of(result, "EMEA") is None
 
 
-def test_dimensions_are_named_or_declared_in_place(tmp_path: Path) -> None:
+def test_dimensions_are_references_or_inline_definitions(tmp_path: Path) -> None:
     project = make_project(
         tmp_path,
         """
@@ -199,7 +206,7 @@ def test_dimensions_are_named_or_declared_in_place(tmp_path: Path) -> None:
     ]
     assert business_date_of(both, "2026-09-02|APAC") == date(2026, 9, 2)
     assert isinstance(wanted, MultiPartitionsDefinition)
-    inner = {one.name: one.partitions_def for one in wanted.partitions_defs}
+    inner = {item.name: item.partitions_def for item in wanted.partitions_defs}
     assert inner["client"] == DynamicPartitionsDefinition(name="wanted/client")
 
 
@@ -209,8 +216,8 @@ def test_dimensions_are_named_or_declared_in_place(tmp_path: Path) -> None:
         (
             "{type: multi, partitions: {a: {type: time_window, start: 2026-01-01}, "
             "b: {type: time_window, start: 2026-01-01}}}",
-            "floe.yaml:4: orchestration.partitions.p.partitions.b: 'a' and 'b' are both dimensions "
-            "of time. Keep one: the business date of a key must be clear.",
+            "floe.yaml:4: orchestration.partitions.p.partitions.b: 'a' and 'b' are both time "
+            "dimensions. Keep one: a key has one business date.",
         ),
         (
             "{type: multi, partitions: {a: {type: static, partition_keys: ['x|y']}, "
@@ -220,7 +227,7 @@ def test_dimensions_are_named_or_declared_in_place(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_partitions_that_dagster_cannot_have_stop_the_load(
+def test_partitions_that_dagster_rejects_stop_the_load(
     tmp_path: Path, body: str, finding: str
 ) -> None:
     project = make_project(tmp_path, f"orchestration:\n  partitions:\n    p: {body}\n")
@@ -230,7 +237,7 @@ def test_partitions_that_dagster_cannot_have_stop_the_load(
 
 
 def test_dynamic_keys_come_from_the_instance(tmp_path: Path) -> None:
-    made = build(tmp_path, "type: dynamic")
+    result = build(tmp_path, "type: dynamic")
     with DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("p", ["acme"])
-        assert made.get_partition_keys(dynamic_partitions_store=instance) == ["acme"]
+        assert result.get_partition_keys(dynamic_partitions_store=instance) == ["acme"]

@@ -1,4 +1,4 @@
-"""The processes of floe.yaml as assets: what Dagster shows of them, and what a run of them does."""
+"""Processes as assets: their definitions, and what their runs do."""
 
 import os
 import signal
@@ -21,12 +21,15 @@ from dagster import (
 
 from floe.catalog.runs import find_run
 from floe.execution.spark.server import Server
-from floe.orchestration.external import build_external
+from floe.orchestration.external_assets import build_external
 from floe.orchestration.io_manager import build_io_manager
-from floe.orchestration.loading import load
-from floe.orchestration.parts import Parts
-from floe.orchestration.process_jobs import build_process_jobs, process_job_name
-from floe.orchestration.processes import build_processes
+from floe.orchestration.loading import Parts, load
+from floe.orchestration.processes import (
+    build_process_jobs,
+    build_processes,
+    process_job_name,
+    without_cycles,
+)
 from floe.spec.findings import SpecError
 from floe.spec.identity import run_id
 from tests.execution.workshop import (
@@ -80,11 +83,11 @@ def parts_of(folder: Path, floe_yaml: str = RISK, before: Parts | None = None) -
 
 
 def made_by(parts: Parts, op: str) -> AssetsDefinition:
-    found = [one for one in parts.assets if isinstance(one, AssetsDefinition)]
-    return next(one for one in found if one.is_executable and one.node_def.name == op)
+    result = [asset for asset in parts.assets if isinstance(asset, AssetsDefinition)]
+    return next(item for item in result if item.is_executable and item.node_def.name == op)
 
 
-def test_each_output_of_a_process_is_an_asset_that_stands_on_its_inputs(tmp_path: Path) -> None:
+def test_each_output_of_a_process_is_an_asset_that_depends_on_its_inputs(tmp_path: Path) -> None:
     spec = parts_of(tmp_path).specs[AssetKey(["risk", "totals"])]
     assert [dep.asset_key for dep in spec.deps] == [AssetKey(["raw", "trades"])]
     assert spec.description == "What was traded in a day."
@@ -114,14 +117,14 @@ def test_the_pool_of_a_process_limits_its_steps(tmp_path: Path) -> None:
     assert made_by(parts_of(tmp_path), "risk__totals_daily").op.pool == "spark"
 
 
-def test_a_second_writer_of_a_dataset_has_a_key_beside_it(tmp_path: Path) -> None:
+def test_a_second_writer_of_a_dataset_has_its_own_asset_key(tmp_path: Path) -> None:
     parts = parts_of(tmp_path)
     assert made_by(parts, "risk__limits_first").key == AssetKey(["risk", "limits"])
     beside = made_by(parts, "risk__limits_second").key
     assert beside == AssetKey(["risk_limits_second", "risk", "limits"])
 
 
-def test_a_process_and_an_asset_of_one_key_refuse_to_load(tmp_path: Path) -> None:
+def test_a_process_and_an_asset_with_the_same_key_are_rejected_at_load(tmp_path: Path) -> None:
     from dagster import asset
 
     @asset(key=["risk", "totals"])
@@ -129,12 +132,13 @@ def test_a_process_and_an_asset_of_one_key_refuse_to_load(tmp_path: Path) -> Non
 
     with pytest.raises(SpecError) as caught:
         parts_of(tmp_path, before=Parts(assets=(totals,)))
-    assert "processes.risk.totals_daily.outputs.totals: 'risk.totals' is made by an asset" in str(
-        caught.value
+    assert (
+        "processes.risk.totals_daily.outputs.totals: 'risk.totals' is also produced by a Python "
+        "asset" in str(caught.value)
     )
 
 
-def test_reading_what_one_made_the_day_before_closes_no_circle(tmp_path: Path) -> None:
+def test_reading_ones_own_output_of_the_previous_day_is_no_cycle(tmp_path: Path) -> None:
     parts = parts_of(
         tmp_path,
         """
@@ -162,7 +166,7 @@ def test_reading_what_one_made_the_day_before_closes_no_circle(tmp_path: Path) -
     parts.definitions().resolve_all_job_defs()
 
 
-def test_processes_that_datasets_start_have_a_job_each(tmp_path: Path) -> None:
+def test_each_process_that_datasets_trigger_has_a_job(tmp_path: Path) -> None:
     parts = parts_of(tmp_path)
     assert (
         list(parts.jobs) == [process_job_name("risk.totals_daily")] == ["floe__risk__totals_daily"]
@@ -203,7 +207,7 @@ TOTALS_KEY, REPORT_KEY = AssetKey(["risk", "totals"]), AssetKey(["risk", "report
 
 @pytest.fixture
 def night(tmp_path: Path, spark_server: Server, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    """A project whose processes add up the trades of a day and report on it."""
+    """A project whose processes sum the trades of a day and report on them."""
     shop = Workshop(tmp_path, spark_server)
     shop.declare(**NIGHT)
     shop.deliver(TUESDAY, (1, 10.0), (2, 5.5))
@@ -234,7 +238,7 @@ def why(result: ExecuteInProcessResult) -> Any:
 
 
 def materialized(result: ExecuteInProcessResult) -> dict[tuple[str, str | None], dict[str, Any]]:
-    """What was materialised in a run, by asset and partition."""
+    """The materializations of a run, by asset and partition."""
     return {
         (event.asset_key.to_user_string(), event.partition): {
             name: value.value
@@ -247,17 +251,17 @@ def materialized(result: ExecuteInProcessResult) -> dict[tuple[str, str | None],
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_a_run_makes_versions_that_the_runner_reports_and_dagster_shows(
+def test_a_run_creates_versions_that_the_catalog_and_dagster_show(
     night: Workshop, instance: DagsterInstance
 ) -> None:
     tags = {"floe/business_date": str(TUESDAY)}
     result = make(night, instance, TOTALS_KEY, REPORT_KEY, tags=tags)
     assert result.success
-    told = materialized(result)
-    assert told["risk/totals", None] | {"dagster/column_schema": 0, "floe/bytes": 0} == {
+    reported = materialized(result)
+    assert reported["risk/totals", None] | {"dagster/column_schema": 0, "floe/bytes": 0} == {
         "floe/version": "2026-09-01.1",
         "floe/run": str(run_id(result.run_id, "risk__totals_daily")),
-        "floe/snapshot": told["risk/totals", None]["floe/snapshot"],
+        "floe/snapshot": reported["risk/totals", None]["floe/snapshot"],
         "floe/reads": [{"dataset": "raw.trades", "version": "2026-09-01.1"}],
         "floe/checked": True,
         "floe/bytes": 0,
@@ -267,11 +271,11 @@ def test_a_run_makes_versions_that_the_runner_reports_and_dagster_shows(
     (check,) = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == ("no_negative", True)
     with night.open() as project, project.workspace.catalog.reading() as session:
-        run = find_run(session, told["risk/report", None]["floe/run"])
+        run = find_run(session, reported["risk/report", None]["floe/run"])
         assert run is not None
         assert (run.status, run.parent_run_uuid) == ("SUCCESS", result.run_id)
 
-    # The same feed again: nothing new is registered, and what stands on it is made anew.
+    # The same feed again: no new version is registered; downstream is computed again.
     assert make(night, instance, TOTALS_KEY, tags=tags).success
     with night.open() as project:
         assert list(project.states("raw.trades")) == ["2026-09-01.1"]
@@ -298,7 +302,7 @@ def test_a_rejected_version_fails_the_step_and_its_check(
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("deliver", "told"),
+    ("deliver", "expected"),
     [
         (
             lambda path: path.write_bytes(b"id,amount\n1,many\n"),
@@ -312,19 +316,19 @@ def test_a_rejected_version_fails_the_step_and_its_check(
     ],
 )
 def test_a_bad_delivery_fails_the_step_in_one_sentence(
-    night: Workshop, instance: DagsterInstance, deliver: Any, told: str
+    night: Workshop, instance: DagsterInstance, deliver: Any, expected: str
 ) -> None:
     path = night.root / f"landing/{TUESDAY}/trades.csv"
     path.unlink()
     deliver(path)
     result = make(night, instance, TOTALS_KEY, tags={"floe/business_date": str(TUESDAY)})
-    assert told in why(result).description
+    assert expected in why(result).description
     assert "\n" not in why(result).description
 
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_a_range_of_partitions_is_run_in_order_and_a_failure_keeps_the_earlier_ones(
+def test_a_range_of_partitions_runs_in_order_and_a_failure_keeps_earlier_ones(
     night: Workshop, instance: DagsterInstance
 ) -> None:
     night.declare(**NIGHT, orchestration=DAILY)
@@ -336,10 +340,10 @@ def test_a_range_of_partitions_is_run_in_order_and_a_failure_keeps_the_earlier_o
     failed = make(night, instance, TOTALS_KEY, tags=days)
     assert why(failed).description == (
         "'risk.totals_daily' cannot run for 2026-09-02: 'raw.trades' has no READY "
-        "version for 2026-09-02 (delivered by others)."
+        "version for 2026-09-02 (delivered by another system)."
     )
-    told = materialized(failed)
-    assert {partition: one["floe/version"] for (_, partition), one in told.items()} == {
+    reported = materialized(failed)
+    assert {partition: item["floe/version"] for (_, partition), item in reported.items()} == {
         "2026-08-31": "2026-08-31.1",
         "2026-09-01": "2026-09-01.1",
     }
@@ -348,12 +352,12 @@ def test_a_range_of_partitions_is_run_in_order_and_a_failure_keeps_the_earlier_o
     night.deliver(WEDNESDAY, (3, 3.0))
     done = make(night, instance, TOTALS_KEY, tags=days)
     assert done.success
-    told = materialized(done)
-    assert [partition for _, partition in told] == ["2026-08-31", "2026-09-01", "2026-09-02"]
-    assert len({one["floe/run"] for one in told.values()}) == 3
+    reported = materialized(done)
+    assert [partition for _, partition in reported] == ["2026-08-31", "2026-09-01", "2026-09-02"]
+    assert len({item["floe/run"] for item in reported.values()}) == 3
     assert [check.passed for check in done.get_asset_check_evaluations()] == [True] * 3
     with night.open() as project:
-        assert [one.version_tag for one in project.versions("risk.totals")] == [
+        assert [version.version_tag for version in project.versions("risk.totals")] == [
             "2026-08-31.1",
             "2026-09-01.1",
             "2026-08-31.2",
@@ -364,7 +368,7 @@ def test_a_range_of_partitions_is_run_in_order_and_a_failure_keeps_the_earlier_o
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_regions_are_run_one_by_one_and_read_their_own(
+def test_regions_run_one_by_one_and_read_their_own_versions(
     night: Workshop, instance: DagsterInstance
 ) -> None:
     night.declare(
@@ -399,7 +403,7 @@ def test_regions_are_run_one_by_one_and_read_their_own(
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_a_step_that_is_done_again_in_the_same_run_writes_nothing(
+def test_a_repeated_step_in_the_same_run_writes_nothing(
     night: Workshop, instance: DagsterInstance
 ) -> None:
     shop_tags = {"floe/business_date": str(TUESDAY)}
@@ -413,7 +417,7 @@ def test_a_step_that_is_done_again_in_the_same_run_writes_nothing(
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_the_end_of_a_dagster_run_ends_its_process_in_good_order(
+def test_terminating_a_dagster_run_cancels_its_process(
     night: Workshop, instance: DagsterInstance
 ) -> None:
     night.declare(
@@ -429,7 +433,7 @@ def test_the_end_of_a_dagster_run_ends_its_process_in_good_order(
     def stop_once_started() -> None:
         while not (night.root / "started").exists():
             time.sleep(0.1)
-        # What whoever terminates a run does: say so, and interrupt its process.
+        # Terminate the run as Dagster does: report it, then interrupt its process.
         (run,) = instance.get_runs()
         instance.report_run_canceling(run)
         os.kill(os.getpid(), signal.SIGINT)
@@ -447,3 +451,14 @@ def test_the_end_of_a_dagster_run_ends_its_process_in_good_order(
         run = find_run(session, own_id)
         assert run is not None
         assert run.status == "CANCELLED"
+
+
+UPSTREAM = {"report": ["totals"], "totals": ["trades"]}
+
+
+def test_dependencies_that_would_close_a_cycle_are_left_out() -> None:
+    assert without_cycles(UPSTREAM, ["totals"], ["report", "totals"]) == []
+
+
+def test_dependencies_without_a_cycle_are_kept() -> None:
+    assert without_cycles(UPSTREAM, ["totals"], ["trades", "rates"]) == ["trades", "rates"]

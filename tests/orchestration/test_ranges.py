@@ -1,4 +1,4 @@
-"""A run for several partitions computes Python assets key by key; any other run is as it was."""
+"""A run for several partitions computes Python assets key by key; others are unchanged."""
 
 import json
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ from floe.orchestration.ranges import (
     RANGE_END,
     RANGE_START,
     RESOURCE,
-    is_key_by_key,
     made_in_run,
+    runs_per_key,
 )
 from tests.orchestration.projects import load_parts, make_project
 
-# It is the way to say that an asset knows ranges, beta or not.
+# backfill_policy is beta in Dagster, and there is no other way.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`")]
 
 ASSETS = """
@@ -130,8 +130,8 @@ RANGE = {RANGE_START: DAYS[0], RANGE_END: DAYS[-1]}
 
 @pytest.fixture
 def instance() -> Iterator[DagsterInstance]:
-    with DagsterInstance.ephemeral() as made:
-        yield made
+    with DagsterInstance.ephemeral() as result:
+        yield result
 
 
 @pytest.fixture
@@ -170,10 +170,10 @@ def recorded(instance: DagsterInstance, run: str, kind: str) -> list[Any]:
 
 def made(instance: DagsterInstance, run: str, asset: str) -> list[str | None]:
     events = recorded(instance, run, "ASSET_MATERIALIZATION")
-    return [one.partition for one in events if one.asset_key == AssetKey(asset)]
+    return [event.partition for event in events if event.asset_key == AssetKey(asset)]
 
 
-def test_in_a_run_for_a_range_a_function_is_called_for_each_key_as_if_it_were_alone(
+def test_in_a_run_for_a_range_a_function_is_called_separately_for_each_key(
     project: Path, instance: DagsterInstance
 ) -> None:
     assert execute(project, instance, "days").success
@@ -185,51 +185,57 @@ def test_in_a_run_for_a_range_a_function_is_called_for_each_key_as_if_it_were_al
 def test_inputs_and_outputs_are_those_of_the_key(project: Path, instance: DagsterInstance) -> None:
     run = execute(project, instance, "days", "doubled")
     assert run.success
-    assert [one for one in calls(project) if one[0] == "doubled"] == [
-        ["doubled", key, number] for number, key in enumerate(DAYS, start=2)
+    assert [call for call in calls(project) if call[0] == "doubled"] == [
+        ["doubled", key, index] for index, key in enumerate(DAYS, start=2)
     ]
-    found = recorded(instance, run.run_id, "ASSET_MATERIALIZATION")
+    result = recorded(instance, run.run_id, "ASSET_MATERIALIZATION")
     metadata = {
-        (one.asset_key.path[0], one.partition): {
-            name: value.value for name, value in one.materialization.metadata.items()
+        (item.asset_key.path[0], item.partition): {
+            name: value.value for name, value in item.materialization.metadata.items()
         }
-        for one in found
+        for item in result
     }
-    assert len(found) == 6
-    for number, key in enumerate(DAYS, start=2):
+    assert len(result) == 6
+    for index, key in enumerate(DAYS, start=2):
         assert metadata["days", key]["day"] == key
-        assert metadata["doubled", key]["input"] == number
+        assert metadata["doubled", key]["input"] == index
     checks = recorded(instance, run.run_id, "ASSET_CHECK_EVALUATION")
-    assert [one.asset_check_evaluation_data.check_name for one in checks] == ["even"] * 3
+    assert [check.asset_check_evaluation_data.check_name for check in checks] == ["even"] * 3
 
 
 def test_a_range_is_one_step_of_the_run(project: Path, instance: DagsterInstance) -> None:
     run = execute(project, instance, "days", "doubled")
     for kind in ("STEP_START", "STEP_SUCCESS"):
-        assert [one.step_key for one in recorded(instance, run.run_id, kind)] == ["days", "doubled"]
-    stats = {one.step_key: one for one in instance.get_run_step_stats(run.run_id)}
-    assert {name: (one.status, one.attempts) for name, one in stats.items()} == {
+        assert [event.step_key for event in recorded(instance, run.run_id, kind)] == [
+            "days",
+            "doubled",
+        ]
+    stats = {
+        run_step_stat.step_key: run_step_stat
+        for run_step_stat in instance.get_run_step_stats(run.run_id)
+    }
+    assert {name: (item.status, item.attempts) for name, item in stats.items()} == {
         "days": (StepEventStatus.SUCCESS, 1),
         "doubled": (StepEventStatus.SUCCESS, 1),
     }
 
 
-def test_materialisations_of_a_range_tell_where_they_come_from_like_any_other(
+def test_materializations_of_a_range_have_the_same_tags_as_others(
     project: Path, instance: DagsterInstance
 ) -> None:
     run = execute(project, instance, "days", "doubled")
     alone = execute(project, instance, "days", "doubled", partition_key=DAYS[0], tags={})
     names = [
         [
-            sorted(one.materialization.tags)
-            for one in recorded(instance, id_, "ASSET_MATERIALIZATION")
+            sorted(event.materialization.tags)
+            for event in recorded(instance, id_, "ASSET_MATERIALIZATION")
         ]
         for id_ in (run.run_id, alone.run_id)
     ]
     assert names[0] == [names[1][0]] * 3 + [names[1][1]] * 3
 
 
-def test_a_key_that_fails_is_named_and_those_before_it_stay(
+def test_a_failed_key_is_named_and_earlier_keys_stay_materialized(
     project: Path, instance: DagsterInstance
 ) -> None:
     (project / "broken").write_text(DAYS[1])
@@ -238,12 +244,12 @@ def test_a_key_that_fails_is_named_and_those_before_it_stay(
     (failure,) = recorded(instance, run.run_id, "STEP_FAILURE")
     assert f"It failed for the partition {DAYS[1]}." in failure.step_failure_data.error.to_string()
     assert "no such day" in failure.step_failure_data.error.to_string()
-    assert [one[1] for one in calls(project)] == DAYS[:2]
+    assert [call[1] for call in calls(project)] == DAYS[:2]
     assert made(instance, run.run_id, "days") == DAYS[:1]
     assert instance.get_materialized_partitions(AssetKey("days")) == {DAYS[0]}
 
 
-def test_a_step_that_is_tried_again_goes_on_with_the_key_that_failed(
+def test_a_retried_step_continues_with_the_failed_key(
     project: Path, instance: DagsterInstance
 ) -> None:
     run = execute(project, instance, "shaky")
@@ -257,18 +263,18 @@ def test_a_step_that_is_tried_again_goes_on_with_the_key_that_failed(
     assert made(instance, run.run_id, "shaky") == DAYS
 
 
-def test_a_key_that_a_blocking_check_refuses_does_not_count_as_made(
+def test_a_key_that_a_blocking_check_rejects_does_not_count_as_materialized(
     project: Path, instance: DagsterInstance
 ) -> None:
     run = execute(project, instance, "checked")
     assert not run.success
     assert calls(project) == [["checked", key] for key in DAYS[:2]]
     assert made(instance, run.run_id, "checked") == DAYS[:2]
-    found = made_in_run(instance, run.run_id)
-    assert {key for key, assets in found.items() if assets} == {DAYS[0]}
+    result = made_in_run(instance, run.run_id)
+    assert {key for key, assets in result.items() if assets} == {DAYS[0]}
 
 
-def test_an_asset_that_knows_ranges_gets_the_whole_range(
+def test_an_asset_with_a_backfill_policy_gets_the_whole_range(
     project: Path, instance: DagsterInstance
 ) -> None:
     run = execute(project, instance, "whole")
@@ -276,11 +282,11 @@ def test_an_asset_that_knows_ranges_gets_the_whole_range(
     assert made(instance, run.run_id, "whole") == DAYS
 
 
-def test_an_asset_without_partitions_is_made_once_in_a_run_for_a_range(
+def test_an_unpartitioned_asset_runs_once_in_a_run_for_a_range(
     project: Path, instance: DagsterInstance
 ) -> None:
     run = execute(project, instance, "plain", "days")
-    assert [one for one in calls(project) if one[0] == "plain"] == [["plain"]]
+    assert [call for call in calls(project) if call[0] == "plain"] == [["plain"]]
     assert made(instance, run.run_id, "plain") == [None]
 
 
@@ -297,7 +303,7 @@ def test_all_keys_of_a_date_come_before_those_of_the_next(
     assert made(instance, run.run_id, "by_region") == keys
 
 
-def test_a_part_of_several_assets_of_one_function_is_made_key_by_key(
+def test_a_subset_of_the_assets_of_one_function_is_computed_key_by_key(
     project: Path, instance: DagsterInstance
 ) -> None:
     run = execute(project, instance, "right")
@@ -306,13 +312,13 @@ def test_a_part_of_several_assets_of_one_function_is_made_key_by_key(
     assert made(instance, run.run_id, "right") == DAYS
 
 
-def test_an_ordinary_run_is_as_without_floe(project: Path, instance: DagsterInstance) -> None:
+def test_an_ordinary_run_behaves_as_without_floe(project: Path, instance: DagsterInstance) -> None:
     def events(run: ExecuteInProcessResult) -> list[tuple[str, str | None, str | None]]:
         return [
-            (one.dagster_event.event_type_value, one.step_key, one.dagster_event.partition)
-            for one in instance.all_logs(run.run_id)
-            if one.dagster_event is not None
-            and one.dagster_event.event_type_value not in ("ENGINE_EVENT", "LOGS_CAPTURED")
+            (entry.dagster_event.event_type_value, entry.step_key, entry.dagster_event.partition)
+            for entry in instance.all_logs(run.run_id)
+            if entry.dagster_event is not None
+            and entry.dagster_event.event_type_value not in ("ENGINE_EVENT", "LOGS_CAPTURED")
         ]
 
     given: dict[str, Any] = {"partition_key": DAYS[0], "tags": {}}
@@ -331,15 +337,15 @@ def test_an_ordinary_run_is_as_without_floe(project: Path, instance: DagsterInst
     assert ours.output_for_node("doubled") == theirs.output_for_node("doubled") == 4
 
 
-def test_an_asset_that_is_made_key_by_key_is_otherwise_the_same(project: Path) -> None:
+def test_an_asset_computed_key_by_key_is_otherwise_unchanged(project: Path) -> None:
     parts = load_parts(project)
     import mine
 
-    functions = [one for one in parts.assets if isinstance(one, AssetsDefinition)]
-    ours = {key: one for one in functions for key in one.keys}
+    functions = [asset for asset in parts.assets if isinstance(asset, AssetsDefinition)]
+    ours = {key: function for function in functions for key in function.keys}
     for name in ("days", "doubled", "shaky", "plain", "by_region"):
         asset, before = ours[AssetKey(name)], getattr(mine, name)
-        assert is_key_by_key(asset)
+        assert runs_per_key(asset)
         assert list(asset.specs) == list(before.specs)
         assert list(asset.check_specs) == list(before.check_specs)
         op, old = asset.op, before.op
@@ -349,11 +355,11 @@ def test_an_asset_that_is_made_key_by_key_is_otherwise_the_same(project: Path) -
         assert (op.ins, op.outs) == (old.ins, old.outs)
         assert op.config_schema.as_field() is not None
     for name in ("whole", "of_a_graph"):
-        assert not is_key_by_key(ours[AssetKey(name)])
+        assert not runs_per_key(ours[AssetKey(name)])
 
 
 def test_config_reaches_every_key(project: Path, instance: DagsterInstance) -> None:
     config = {"ops": {"days": {"config": {"factor": 100}}}}
     run = execute(project, instance, "days", "doubled", run_config=config)
     assert run.success
-    assert [one[2] for one in calls(project) if one[0] == "doubled"] == [20, 30, 40]
+    assert [call[2] for call in calls(project) if call[0] == "doubled"] == [20, 30, 40]

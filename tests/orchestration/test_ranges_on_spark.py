@@ -1,4 +1,4 @@
-"""In a run for several partitions every date has its own run and its own version in the catalog."""
+"""In a run for several partitions, every date has its own run and version in the catalog."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ DAYS = ["2026-08-30", "2026-08-31", "2026-09-01"]
 
 @pytest.fixture
 def shop(tmp_path: Path, spark_server: Server, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    """Python assets and a process that reads them, all by day."""
+    """Python assets and a process that reads them, with daily partitions."""
     shop = Workshop(tmp_path, spark_server)
     shop.declare(
         {"silver.totals": {}, "gold.best": {}},
@@ -66,8 +66,8 @@ def shop(tmp_path: Path, spark_server: Server, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def instance() -> Iterator[DagsterInstance]:
-    with DagsterInstance.ephemeral() as made:
-        yield made
+    with DagsterInstance.ephemeral() as result:
+        yield result
 
 
 def make(shop: Workshop, instance: DagsterInstance) -> ExecuteInProcessResult:
@@ -80,17 +80,17 @@ def make(shop: Workshop, instance: DagsterInstance) -> ExecuteInProcessResult:
 
 
 def told(instance: DagsterInstance, run: str, asset: str, name: str) -> list[object]:
-    """What the materialisations of a run say of an asset, in their order."""
-    found: list[object] = []
+    """The metadata of an asset's materializations in a run, in order."""
+    result: list[object] = []
     for entry in instance.all_logs(run, of_type=DagsterEventType.ASSET_MATERIALIZATION):
         event = entry.dagster_event
         assert event is not None
         if event.asset_key == AssetKey(asset.split(".")):
-            found.append(event.step_materialization_data.materialization.metadata[name].value)
-    return found
+            result.append(event.step_materialization_data.materialization.metadata[name].value)
+    return result
 
 
-def test_every_date_is_a_version_that_stands_on_those_of_the_same_date(
+def test_every_date_has_a_version_that_depends_on_versions_of_the_same_date(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     run = make(shop, instance)
@@ -109,11 +109,11 @@ def test_every_date_is_a_version_that_stands_on_those_of_the_same_date(
             assert project.rows("gold.best", tag) == [(float(day[-2:]),)]
         ids = told(instance, run.run_id, "gold.best", RUN)
         with project.workspace.catalog.reading() as session:
-            found = [find_run(session, str(one)) for one in ids]
-        assert [str(one.business_date) for one in found if one is not None] == DAYS
+            result = [find_run(session, str(item)) for item in ids]
+        assert [str(item.business_date) for item in result if item is not None] == DAYS
 
 
-def test_a_date_that_fails_leaves_the_versions_before_it(
+def test_a_failed_date_keeps_the_versions_of_earlier_dates(
     shop: Workshop, instance: DagsterInstance
 ) -> None:
     shop.write(DAYS[1], "broken")

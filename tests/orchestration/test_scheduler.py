@@ -1,4 +1,4 @@
-"""Schedules of floe.yaml on Dagster's own scheduler: its code server, its runs, its clock set."""
+"""Schedules in Dagster's own scheduler, with its code server and a set clock."""
 
 import logging
 import time
@@ -22,7 +22,7 @@ from tests.orchestration.projects import make_project
 
 pytestmark = pytest.mark.slow
 
-# Runs start without the daemon that takes them from a queue, and no code server is left behind.
+# Runs start directly, without the queue daemon, and no code server is left running.
 AT_ONCE = {
     "run_coordinator": {
         "module": "dagster._core.run_coordinator",
@@ -71,20 +71,20 @@ definitions = FloeDefinitions.from_compiled_artifacts()
 
 
 class Scheduler:
-    """Dagster's scheduler, over a project."""
+    """Dagster's scheduler for a project."""
 
     def __init__(self, instance: DagsterInstance, context: WorkspaceProcessContext) -> None:
         self._instance = instance
         self._context = context
 
     def reach(self, moment: datetime) -> None:
-        """Let the scheduler look, at a moment."""
+        """Run the scheduler at a given time."""
         log = logging.getLogger("scheduler")
         for error in launch_scheduled_runs(self._context, log, moment, iteration_times={}):
             assert error is None, error
 
     def runs(self, job: str) -> list[DagsterRun]:
-        """The runs of a job once they have ended, the oldest first."""
+        """The finished runs of a job, oldest first."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             runs = [run for run in self._instance.get_runs() if run.job_name == job]
@@ -110,7 +110,7 @@ def scheduler_of(folder: Path, home: Path) -> Iterator[Scheduler]:
         yield Scheduler(instance, context)
 
 
-def test_schedules_fire_once_each_on_the_day_on_which_the_clocks_go_forward(
+def test_schedules_fire_once_on_the_day_when_clocks_go_forward(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"assets.py": ASSETS, "definitions.py": DEFINITIONS}

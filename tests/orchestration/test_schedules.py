@@ -1,4 +1,4 @@
-"""Schedules of floe.yaml in Dagster: when they tick, and what a tick starts."""
+"""Schedules of floe.yaml: when they tick, and which runs a tick requests."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -29,12 +29,11 @@ from dagster import (
     multi_asset,
 )
 
-# Dagster has no public way to ask when a schedule ticks; this is what its daemon asks.
+# Dagster has no public function for the ticks of a schedule; its daemon uses this one.
 from dagster._utils.schedules import cron_string_iterator
 
 from floe.orchestration.jobs import build_jobs
-from floe.orchestration.loading import load
-from floe.orchestration.parts import Parts
+from floe.orchestration.loading import Parts, load
 from floe.orchestration.schedules import build_schedules
 from floe.spec.findings import SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
@@ -44,7 +43,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def daily(zone: str = "UTC", start: str = "2026-01-01") -> TimeWindowPartitionsDefinition:
-    """Business dates as floe has them: today's key exists today."""
+    """Return daily partitions in which today's key exists today."""
     return TimeWindowPartitionsDefinition(
         start=start, cron_schedule="0 0 * * *", fmt="%Y-%m-%d", timezone=zone, end_offset=1
     )
@@ -64,7 +63,7 @@ ORDERS = an_asset("bronze.orders")
 
 
 class Shop:
-    """A project with one job, `nightly`, of all its assets; and one schedule of it, `night`."""
+    """A project with a job `nightly` of all assets, and its schedule `night`."""
 
     def __init__(self, folder: Path, *assets: AssetsDefinition | AssetSpec, **more: str) -> None:
         schedule = {"cron_schedule": '"0 6 * * *"', **more}
@@ -90,7 +89,7 @@ class Shop:
     def tick(
         self, at: datetime, dynamic: Sequence[str] | None = None
     ) -> tuple[Sequence[RunRequest], str | None]:
-        """What the schedule asks for at a moment, or why it asks for nothing."""
+        """Return the run requests of a tick, or why it is skipped."""
         with ExitStack() as opened:
             instance = None
             if dynamic is not None:
@@ -117,17 +116,18 @@ def berlin(*parts: int) -> datetime:
 
 
 def ticks(schedule: ScheduleDefinition, first: datetime, days: int) -> list[str]:
-    """When a schedule ticks in some days, by the clock on the wall."""
+    """Return the local times at which a schedule ticks on some days."""
     end = first + timedelta(days=days)
-    found: Iterator[datetime] = cron_string_iterator(
+    result: Iterator[datetime] = cron_string_iterator(
         first.timestamp(), str(schedule.cron_schedule), schedule.execution_timezone
     )
     return [
-        one.astimezone(BERLIN).strftime("%d %H:%M%z") for one in takewhile(lambda t: t < end, found)
+        item.astimezone(BERLIN).strftime("%d %H:%M%z")
+        for item in takewhile(lambda t: t < end, result)
     ]
 
 
-def test_a_schedule_starts_its_job_when_its_time_has_come(tmp_path: Path) -> None:
+def test_a_schedule_starts_its_job_at_its_time(tmp_path: Path) -> None:
     shop = Shop(tmp_path, cron_schedule='"0 6 * * 1-5"')
     assert shop.schedule.job_name == "nightly"
     assert ticks(shop.schedule, berlin(2026, 9, 3), days=5) == [
@@ -139,7 +139,10 @@ def test_a_schedule_starts_its_job_when_its_time_has_come(tmp_path: Path) -> Non
     assert skipped is None
     assert request.asset_selection is None
     result = shop.definitions.resolve_job_def("nightly").execute_in_process(tags=request.tags)
-    assert [one.asset_key for one in result.get_asset_materialization_events()] == [ORDERS.key]
+    assert [
+        asset_materialization_event.asset_key
+        for asset_materialization_event in result.get_asset_materialization_events()
+    ] == [ORDERS.key]
 
 
 @pytest.mark.parametrize("macro", ["@hourly", "@daily", "@midnight", "@weekly", "@annually"])
@@ -179,7 +182,7 @@ def test_the_business_date_of_a_run_is_that_of_the_tick_in_the_schedules_zone(
     assert request.tags[BUSINESS_DATE_TAG] == "2026-09-02"
 
 
-def test_a_tick_that_is_tried_again_asks_for_the_same_run(tmp_path: Path) -> None:
+def test_a_retried_tick_requests_the_same_run(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     (first,), _ = shop.tick(berlin(2026, 9, 3, 6))
     (again,), _ = shop.tick(datetime(2026, 9, 3, 4, tzinfo=UTC))
@@ -190,11 +193,11 @@ def test_a_tick_that_is_tried_again_asks_for_the_same_run(tmp_path: Path) -> Non
 def test_latest_is_the_newest_partition_that_exists_at_the_tick(tmp_path: Path) -> None:
     shop = Shop(tmp_path, an_asset("trades", partitions_def=daily("Europe/Berlin")))
     assert shop.keys(berlin(2026, 9, 3, 6)) == ["2026-09-03"]
-    # A tick that is made up for later is still about its own day.
+    # A late tick still has its own date.
     assert shop.keys(berlin(2026, 3, 3, 6)) == ["2026-03-03"]
 
 
-def test_on_a_day_without_business_latest_is_the_business_day_before(tmp_path: Path) -> None:
+def test_on_a_non_business_day_latest_is_the_previous_business_day(tmp_path: Path) -> None:
     weekdays = TimeWindowPartitionsDefinition(
         start="2026-01-01",
         cron_schedule="0 0 * * *",
@@ -209,7 +212,7 @@ def test_on_a_day_without_business_latest_is_the_business_day_before(tmp_path: P
     assert shop.keys(berlin(2026, 9, 5, 6)) == ["2026-09-04"]
 
 
-def test_partitions_keep_their_own_zone_whatever_that_of_the_schedule(tmp_path: Path) -> None:
+def test_partitions_keep_their_time_zone_whatever_that_of_the_schedule(tmp_path: Path) -> None:
     new_york = an_asset("trades", partitions_def=daily("America/New_York"))
     shop = Shop(tmp_path, new_york, cron_schedule='"0 3 * * *"')
     # At 3 in Berlin it is still the evening before in New York.
@@ -217,15 +220,19 @@ def test_partitions_keep_their_own_zone_whatever_that_of_the_schedule(tmp_path: 
     assert shop.keys(berlin(2026, 9, 3, 6)) == ["2026-09-03"]
 
 
-def test_all_is_every_partition_that_exists_each_in_a_run_of_its_own(tmp_path: Path) -> None:
+def test_all_runs_every_existing_partition_separately(tmp_path: Path) -> None:
     trades = an_asset("trades", partitions_def=daily(start="2026-09-01"))
     shop = Shop(tmp_path, trades, partition_selector="all")
     requests, _ = shop.tick(berlin(2026, 9, 3, 6))
-    assert [one.partition_key for one in requests] == ["2026-09-01", "2026-09-02", "2026-09-03"]
-    assert len({one.run_key for one in requests}) == 3
+    assert [request.partition_key for request in requests] == [
+        "2026-09-01",
+        "2026-09-02",
+        "2026-09-03",
+    ]
+    assert len({request.run_key for request in requests}) == 3
 
 
-def test_where_no_partition_exists_yet_a_tick_says_so(tmp_path: Path) -> None:
+def test_a_tick_without_existing_partitions_is_skipped_with_a_reason(tmp_path: Path) -> None:
     shop = Shop(tmp_path, an_asset("trades", partitions_def=daily(start="2027-01-01")))
     assert shop.tick(berlin(2026, 9, 3, 6)) == ([], "No partition exists at this time.")
 
@@ -235,9 +242,9 @@ def test_partitions_without_time_are_all_run(tmp_path: Path) -> None:
     assert shop.keys(berlin(2026, 9, 3, 6)) == ["eu", "us"]
 
 
-# Dagster warns of the tags that it puts on such runs itself.
+# Dagster warns about the tags that it sets on such runs itself.
 @pytest.mark.filterwarnings(r"ignore:Non-compliant tag keys like \['dagster/partition/")
-def test_of_two_dimensions_only_time_has_a_newest_key(tmp_path: Path) -> None:
+def test_only_the_time_dimension_has_a_newest_key(tmp_path: Path) -> None:
     both = MultiPartitionsDefinition({"day": daily(start="2026-09-02"), "region": REGIONS})
     sales = an_asset("sales", partitions_def=both)
     at = berlin(2026, 9, 3, 6)
@@ -248,13 +255,13 @@ def test_of_two_dimensions_only_time_has_a_newest_key(tmp_path: Path) -> None:
     }
 
 
-def test_of_keys_added_at_run_time_the_newest_is_the_one_added_last(tmp_path: Path) -> None:
+def test_the_newest_dynamic_key_is_the_one_added_last(tmp_path: Path) -> None:
     files = an_asset("files", partitions_def=DynamicPartitionsDefinition(name="files"))
     shop = Shop(tmp_path, files)
     assert shop.keys(berlin(2026, 9, 3, 6), dynamic=["z.csv", "a.csv"]) == ["a.csv"]
 
 
-def test_when_the_clocks_go_forward_a_tick_in_the_lost_hour_comes_at_its_end(
+def test_when_clocks_go_forward_a_tick_in_the_skipped_hour_happens_at_its_end(
     tmp_path: Path,
 ) -> None:
     trades = an_asset("trades", partitions_def=daily("Europe/Berlin"))
@@ -267,7 +274,7 @@ def test_when_the_clocks_go_forward_a_tick_in_the_lost_hour_comes_at_its_end(
     assert shop.keys(berlin(2026, 3, 29, 3)) == ["2026-03-29"]
 
 
-def test_when_the_clocks_go_back_a_tick_in_the_repeated_hour_comes_once(tmp_path: Path) -> None:
+def test_when_clocks_go_back_a_tick_in_the_repeated_hour_happens_once(tmp_path: Path) -> None:
     trades = an_asset("trades", partitions_def=daily("Europe/Berlin"))
     shop = Shop(tmp_path, trades, cron_schedule='"30 2 * * *"')
     assert ticks(shop.schedule, berlin(2026, 10, 24), days=3) == [
@@ -278,27 +285,27 @@ def test_when_the_clocks_go_back_a_tick_in_the_repeated_hour_comes_once(tmp_path
     assert shop.keys(datetime(2026, 10, 25, 1, 30, tzinfo=UTC)) == ["2026-10-25"]
 
 
-def test_on_both_switch_days_an_hourly_schedule_ticks_each_hour_that_there_is(
+def test_on_clock_change_days_an_hourly_schedule_ticks_every_existing_hour(
     tmp_path: Path,
 ) -> None:
     schedule = Shop(tmp_path, cron_schedule='"0 * * * *"').schedule
     spring = datetime(2026, 3, 28, 23, tzinfo=UTC)
     assert len(ticks(schedule, spring, days=1)) == 24
-    autumn = [one for one in ticks(schedule, berlin(2026, 10, 25), days=1) if " 02:" in one]
+    autumn = [tick for tick in ticks(schedule, berlin(2026, 10, 25), days=1) if " 02:" in tick]
     assert autumn == ["25 02:00+0200", "25 02:00+0100"]
 
 
 @pytest.mark.parametrize(
     ("switch_day", "hours"), [(berlin(2026, 3, 29), 23), (berlin(2026, 10, 25), 25)]
 )
-def test_unpartitioned_runs_of_a_switch_day_all_have_its_date(
+def test_unpartitioned_runs_of_a_clock_change_day_have_its_date(
     tmp_path: Path, switch_day: datetime, hours: int
 ) -> None:
     shop = Shop(tmp_path, cron_schedule='"0 * * * *"')
     start = switch_day.astimezone(UTC)
     moments = [start + timedelta(hours=hour) for hour in range(hours)]
     requests = [shop.tick(at)[0][0] for at in (moments[0], moments[-1])]
-    assert {one.tags[BUSINESS_DATE_TAG] for one in requests} == {f"{switch_day:%Y-%m-%d}"}
+    assert {request.tags[BUSINESS_DATE_TAG] for request in requests} == {f"{switch_day:%Y-%m-%d}"}
     (after,), _ = shop.tick(moments[-1] + timedelta(hours=1))
     assert after.tags[BUSINESS_DATE_TAG] == f"{switch_day.date() + timedelta(days=1)}"
 
@@ -306,7 +313,7 @@ def test_unpartitioned_runs_of_a_switch_day_all_have_its_date(
 EAGER = AutomationCondition.eager()
 
 
-def test_automated_assets_are_left_to_their_automation(
+def test_automated_assets_are_left_out_of_scheduled_runs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, logger="floe"):
@@ -316,9 +323,9 @@ def test_automated_assets_are_left_to_their_automation(
             an_asset("silver.orders", automation_condition=EAGER),
             description="Every morning.",
         )
-    said = "leaves out silver.orders: made by themselves (automation_condition)."
-    assert caplog.messages == [f"The schedule 'night' {said}"]
-    assert shop.schedule.description == f"Every morning. L{said[1:]}"
+    message = "leaves out silver.orders (automated by automation_condition)."
+    assert caplog.messages == [f"The schedule 'night' {message}"]
+    assert shop.schedule.description == f"Every morning. L{message[1:]}"
     assert shop.schedule.default_status is DefaultScheduleStatus.RUNNING
     (request,), _ = shop.tick(berlin(2026, 9, 3, 6))
     assert request.asset_selection == (ORDERS.key,)
@@ -333,14 +340,14 @@ def test_a_schedule_whose_assets_are_all_automated_is_stopped(
     assert "silver.orders" in caplog.text
     assert "Is stopped" in (shop.schedule.description or "")
     assert shop.schedule.default_status is DefaultScheduleStatus.STOPPED
-    # Somebody may start it by hand all the same.
+    # It may still be started by hand.
     requests, skipped = shop.tick(berlin(2026, 9, 3, 6))
     assert requests == []
     assert skipped is not None
-    assert "made by themselves" in skipped
+    assert "All assets of the job are automated" in skipped
 
 
-def test_what_is_made_together_with_an_automated_asset_is_left_out_too(tmp_path: Path) -> None:
+def test_assets_that_cannot_run_without_an_automated_asset_are_left_out_too(tmp_path: Path) -> None:
     @multi_asset(
         specs=[
             AssetSpec(["risk", "exposure"], automation_condition=EAGER),
@@ -354,7 +361,7 @@ def test_what_is_made_together_with_an_automated_asset_is_left_out_too(tmp_path:
     assert request.asset_selection == (ORDERS.key,)
 
 
-def test_what_is_left_decides_whether_a_run_has_a_partition(tmp_path: Path) -> None:
+def test_the_remaining_assets_decide_whether_a_run_has_a_partition(tmp_path: Path) -> None:
     trades = an_asset("trades", partitions_def=daily(), automation_condition=EAGER)
     (request,), _ = Shop(tmp_path, ORDERS, trades).tick(berlin(2026, 9, 3, 6))
     assert request.partition_key is None
@@ -384,14 +391,16 @@ def test_a_maintenance_job_has_a_weekly_schedule(tmp_path: Path) -> None:
     assert request.tags[BUSINESS_DATE_TAG] == "2026-09-06"
 
 
-def test_a_cron_expression_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_cron_expression_is_rejected_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         Shop(tmp_path, cron_schedule='"0 25 * * *"')
-    said = str(caught.value)
-    assert "floe.yaml:8: orchestration.schedules.night.cron_schedule: '0 25 * * *' is not" in said
+    message = str(caught.value)
+    assert (
+        "floe.yaml:8: orchestration.schedules.night.cron_schedule: '0 25 * * *' is not" in message
+    )
 
 
-def test_a_schedule_of_a_job_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_a_schedule_of_an_unknown_job_is_rejected(tmp_path: Path) -> None:
     floe_yaml = """
     orchestration:
       schedules:
@@ -401,7 +410,7 @@ def test_a_schedule_of_a_job_that_does_not_exist_is_refused(tmp_path: Path) -> N
         load(make_project(tmp_path, floe_yaml))
 
 
-def test_a_schedule_and_a_sensor_of_the_same_name_are_refused(tmp_path: Path) -> None:
+def test_a_schedule_and_a_sensor_with_the_same_name_are_rejected(tmp_path: Path) -> None:
     floe_yaml = """
     orchestration:
       jobs:

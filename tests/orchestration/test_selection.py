@@ -1,4 +1,4 @@
-"""What the texts under `selection:` select."""
+"""The assets that texts under `selection:` select."""
 
 import pytest
 from dagster import AssetKey, AssetSpec
@@ -83,7 +83,7 @@ def test_one_word_selects_by_group_tag_key_or_pattern(text: str, selected: set[s
         ("1+(gold.revenue or gold.churn)", GOLD | {"silver.orders", "bronze.customers"}),
     ],
 )
-def test_a_plus_adds_what_is_upstream_or_downstream(text: str, selected: set[str]) -> None:
+def test_a_plus_adds_upstream_or_downstream_assets(text: str, selected: set[str]) -> None:
     assert select(text) == selected
 
 
@@ -107,11 +107,11 @@ def test_union_intersection_and_exclusion_combine(text: str, selected: set[str])
     assert select(text) == selected
 
 
-def test_an_intersection_may_be_empty_though_each_part_is_not() -> None:
+def test_an_intersection_of_nonempty_parts_may_be_empty() -> None:
     assert SHOP.select("group:bronze and group:gold") == frozenset()
 
 
-def test_a_walk_ends_where_assets_go_round_in_a_circle() -> None:
+def test_a_selection_of_assets_in_a_cycle_terminates() -> None:
     circle = AssetGraph(
         {
             AssetKey("a"): AssetSpec("a", deps=["b"]),
@@ -134,26 +134,29 @@ def test_a_walk_ends_where_assets_go_round_in_a_circle() -> None:
         ("bronze.* and not tag:pi", "there is no tag 'pi' (at character 18)"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest_known_one(text: str, words: str) -> None:
+def test_an_unknown_name_is_rejected_with_the_nearest_known_name(text: str, words: str) -> None:
     assert words in refusal(text)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("grp:bronze", "nothing to select by 'grp:' (at character 1). Did you mean 'group'?"),
-        ("group:", "'group:' names nothing (at character 1)"),
-        ("audit audit", "'audit' stands where and, or, or the end is expected (at character 7)"),
-        ("audit, audit", "',' stands where and, or, or the end is expected (at character 6)"),
-        ("audit and", "the text ends where a selection such as group:bronze or bronze.* is exp"),
-        ("audit or or audit", "'or' stands where a selection such as"),
-        ("(audit", "the text ends where a ) is expected (at character 7)"),
-        ("audit)", "')' stands where and, or, or the end is expected (at character 6)"),
-        ("", "the text ends where"),
-        ("+", "the text ends where"),
-        ("audit+0", "0 steps are none (at character 6)"),
-        ("bronze.orders+gold.churn", "'gold.churn' stands where and, or, or the end"),
+        ("grp:bronze", "unknown prefix 'grp:' (at character 1). Did you mean 'group'?"),
+        ("group:", "'group:' has no name (at character 1)"),
+        ("audit audit", "expected 'and', 'or' or the end; got 'audit' (at character 7)"),
+        ("audit, audit", "expected 'and', 'or' or the end; got ',' (at character 6)"),
+        (
+            "audit and",
+            "expected a selection such as group:bronze or bronze.*; got the end of the text",
+        ),
+        ("audit or or audit", "bronze.*; got 'or' (at character 10)"),
+        ("(audit", "expected ')'; got the end of the text (at character 7)"),
+        ("audit)", "expected 'and', 'or' or the end; got ')' (at character 6)"),
+        ("", "got the end of the text (at character 1)"),
+        ("+", "got the end of the text (at character 2)"),
+        ("audit+0", "the number of steps must be at least 1; got 0 (at character 6)"),
+        ("bronze.orders+gold.churn", "expected 'and', 'or' or the end; got 'gold.churn'"),
     ],
 )
-def test_a_text_that_cannot_be_read_says_where(text: str, words: str) -> None:
+def test_a_syntax_error_is_reported_with_its_position(text: str, words: str) -> None:
     assert words in refusal(text)

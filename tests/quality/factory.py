@@ -1,4 +1,4 @@
-"""Checks as floe.yaml gives them, and the columns of the demo's positions."""
+"""Checks as written in floe.yaml, and the columns of the demo's positions."""
 
 from typing import Any
 
@@ -23,5 +23,5 @@ POSITIONS = (
 
 
 def check(**values: Any) -> AnyCheck:
-    """A check as it stands in floe.yaml."""
+    """A check as written in floe.yaml."""
     return _CHECKS.validate_python(values)

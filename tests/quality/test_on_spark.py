@@ -1,4 +1,4 @@
-"""What is planned does on a real Spark what it says."""
+"""Planned statements give the expected results on a real Spark."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ ROWS = r"""
 
 @pytest.fixture
 def lake(spark: "SparkSession") -> Iterator["SparkSession"]:
-    """A session that sees some positions, and the books they may lie in."""
+    """A session with views of positions and of the books they refer to."""
     names = ", ".join(column.name for column in POSITIONS)
     spark.sql(f"create temp view positions as select * from values {ROWS} as t({names})")
     spark.sql("create temp view books as select * from values ('A'), (null) as t(name)")
@@ -42,7 +42,7 @@ def lake(spark: "SparkSession") -> Iterator["SparkSession"]:
 
 
 def measure(spark: "SparkSession", *checks: AnyCheck) -> list[Verdict]:
-    """The verdicts on these checks, without that on the contract."""
+    """Return the verdicts on these checks, without the contract."""
     audit = plan_audit(checks, POSITIONS, view="positions", references=REFERENCES)
     measured = audit.read(row.asDict() for row in spark.sql(audit.statement).collect())
     assert measured[audit.row_count] == 5
@@ -95,11 +95,11 @@ FAILING: list[tuple[dict[str, Any], int, list[int | None]]] = [
 ]
 
 
-def test_each_kind_of_check_finds_its_rows_all_in_one_statement(lake: "SparkSession") -> None:
+def test_each_kind_of_check_counts_its_rows_in_one_statement(lake: "SparkSession") -> None:
     checks = [check(**values) for values, _, _ in FAILING]
-    found = measure(lake, *checks)
-    assert [one.failed_rows for one in found] == [failed for _, failed, _ in FAILING]
-    assert {one.status for one in found} == {"FAIL"}
+    verdicts = measure(lake, *checks)
+    assert [verdict.failed_rows for verdict in verdicts] == [failed for _, failed, _ in FAILING]
+    assert {verdict.status for verdict in verdicts} == {"FAIL"}
 
 
 def test_samples_are_the_rows_that_failed(lake: "SparkSession") -> None:
@@ -112,8 +112,8 @@ def test_samples_are_the_rows_that_failed(lake: "SparkSession") -> None:
         assert sorted((row.position_id for row in rows), key=str) == sorted(ids, key=str), query
 
 
-def test_what_holds_passes(lake: "SparkSession") -> None:
-    found = measure(
+def test_checks_that_are_met_pass(lake: "SparkSession") -> None:
+    verdicts = measure(
         lake,
         check(kind="row_count", min=5, max=5, max_change="0%"),
         check(kind="row_count", min=2, max=2, where="open"),
@@ -127,17 +127,18 @@ def test_what_holds_passes(lake: "SparkSession") -> None:
         check(name="sum", sql="select sum(notional) from {dataset};", expect="= 34"),
         check(name="true", sql="select count(*) = 5 from {dataset}", expect="= 1"),
     )  # fmt: skip
-    assert [(one.label, one.message) for one in found if one.status != "PASS"] == []
+    failures = [verdict for verdict in verdicts if verdict.status != "PASS"]
+    assert [(verdict.label, verdict.message) for verdict in failures] == []
 
 
-def test_freshness_looks_only_where_it_is_told_to(lake: "SparkSession") -> None:
-    (found,) = measure(
+def test_freshness_respects_its_where(lake: "SparkSession") -> None:
+    (verdict,) = measure(
         lake, check(kind="freshness", column="traded_at", max_age="90m", where="open")
     )
-    assert (found.status, found.measured) == ("FAIL", "2026-09-01T20:00:00+00:00")
+    assert (verdict.status, verdict.measured) == ("FAIL", "2026-09-01T20:00:00+00:00")
 
 
-def test_a_query_that_gives_several_rows_or_none_fails_alone(lake: "SparkSession") -> None:
+def test_a_query_with_several_rows_or_none_fails_alone(lake: "SparkSession") -> None:
     several, none, fine = measure(
         lake,
         check(name="several", sql="select position_id from {dataset}", expect="= 1"),
@@ -145,8 +146,8 @@ def test_a_query_that_gives_several_rows_or_none_fails_alone(lake: "SparkSession
         check(name="fine", sql="select 1", expect="= 1"),
     )
     assert (several.message, none.message, fine.status) == (
-        "the query gave 5 rows instead of one",
-        "the query gave nothing",
+        "the query returned 5 rows; expected 1 row",
+        "the query returned no value",
         "PASS",
     )
 
@@ -155,13 +156,13 @@ def test_a_query_that_gives_several_rows_or_none_fails_alone(lake: "SparkSession
     "text",
     ["') or true or x in ('", "\\", "\\'", "${spark.app.name}", "a\nb", "`", "--", "é😀", "\0"],
 )
-def test_text_reaches_spark_as_it_is(lake: "SparkSession", text: str) -> None:
+def test_text_reaches_spark_unchanged(lake: "SparkSession", text: str) -> None:
     lake.createDataFrame([(text,)], ["product"]).createOrReplaceTempView("texts")
     accepted = check(kind="accepted_values", column="product", values=[text])
     audit = plan_audit([accepted], (), view="texts", references={})
     rows = lake.sql(audit.statement).collect()
-    (found,) = judge(audit, audit.read(row.asDict() for row in rows), history=[], day_end=DAY_END)
-    assert found.status == "PASS"
+    (verdict,) = judge(audit, audit.read(row.asDict() for row in rows), history=[], day_end=DAY_END)
+    assert verdict.status == "PASS"
 
 
 def test_ten_checks_of_single_rows_read_the_version_once(
@@ -189,7 +190,7 @@ def test_ten_checks_of_single_rows_read_the_version_once(
 
 @pytest.fixture
 def stored(lake: "SparkSession") -> Iterator[str]:
-    """The same positions as a table of the lake."""
+    """The same positions as a table in the lake."""
     table = "lake.quality.positions"
     lake.sql("create namespace if not exists lake.quality").collect()
     lake.sql(f"create table {table} using iceberg as select * from positions").collect()
@@ -198,28 +199,23 @@ def stored(lake: "SparkSession") -> Iterator[str]:
     lake.sql(f"drop table {table} purge").collect()
 
 
-def test_what_the_statistics_of_files_leave_out_changes_no_verdict(
-    lake: "SparkSession", stored: str
-) -> None:
+def test_skipping_files_by_statistics_changes_no_verdict(lake: "SparkSession", stored: str) -> None:
     checks = [
-        check(**{**parts, "name": f"check_{number}"})
-        for number, (parts, _, _) in enumerate(FAILING)
+        check(**{**parts, "name": f"check_{index}"}) for index, (parts, _, _) in enumerate(FAILING)
     ]
-    found = []
+    results = []
     for statistics in (False, True):
         audit = plan_audit(
             checks, POSITIONS, view="stored", references=REFERENCES, statistics=statistics
         )
         rows = lake.sql(audit.statement).collect()
         measured = audit.read(row.asDict() for row in rows)
-        found.append(judge(audit, measured, history=[5], day_end=DAY_END))
-    assert found[0] == found[1]
-    assert {verdict.status for verdict in found[1][1:]} == {"FAIL"}
+        results.append(judge(audit, measured, history=[5], day_end=DAY_END))
+    assert results[0] == results[1]
+    assert {verdict.status for verdict in results[1][1:]} == {"FAIL"}
 
 
-def test_what_statistics_can_prove_is_known_without_reading_a_row(
-    lake: "SparkSession", stored: str
-) -> None:
+def test_checks_that_statistics_can_prove_read_no_rows(lake: "SparkSession", stored: str) -> None:
     (files,) = lake.sql(f"select collect_list(file_path) from {stored}.files").collect()
     for file in files[0]:
         Path(file.removeprefix("file:")).unlink()

@@ -1,4 +1,4 @@
-"""The supervisor starts in order, starts again what ends, gives up, and leaves nothing behind."""
+"""The supervisor starts in order, restarts, gives up, and leaves no process behind."""
 
 import os
 import signal
@@ -9,46 +9,49 @@ from pathlib import Path
 
 import pytest
 
-from floe.execution.spark.processes import start_of, wait_until
-from floe.services import units
+from floe.execution.os_processes import start_of, wait_until
+from floe.services import supervisor
 from floe.services.plan import Plan
-from floe.services.service import CannotTellError, Service, Verdict
-from floe.services.state import Standing, Up, read_up, state_file
-from floe.services.supervisor import Stopping, supervise
+from floe.services.service import InconclusiveProbeError, Service, Verdict
+from floe.services.state import ServiceStatus, Up, read_up, state_file
+from floe.services.supervisor import StopRequest, supervise
 from floe.settings import ProjectPaths
 from tests.services.conftest import MakeService
 
 pytestmark = pytest.mark.slow
 
-DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+IGNORES_SIGTERM = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+)
 
 
 @pytest.fixture(autouse=True)
-def _in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr(units, "ASK_AT_START", 0.01)
-    monkeypatch.setattr(units, "ASK_LATER", 0.01)
+def _short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(supervisor, "PROBE_SECONDS_AT_START", 0.01)
+    monkeypatch.setattr(supervisor, "PROBE_SECONDS", 0.01)
 
 
 class Watched:
-    """A supervisor at work, and all that it has told."""
+    """A running supervisor, and all the states it has reported."""
 
-    def __init__(self, stopping: Stopping) -> None:
+    def __init__(self, stopping: StopRequest) -> None:
         self.stopping = stopping
-        self.told: list[Up] = []
+        self.reports: list[Up] = []
 
-    def now(self, name: str) -> Standing:
-        return next(one for one in self.told[-1].services if one.name == name)
+    def now(self, name: str) -> ServiceStatus:
+        return next(service for service in self.reports[-1].services if service.name == name)
 
-    def wait(self, name: str, true: Callable[[Standing], bool]) -> Standing:
-        assert wait_until(lambda: bool(self.told) and true(self.now(name)), 30), self.told[-1]
+    def wait(self, name: str, reached: Callable[[ServiceStatus], bool]) -> ServiceStatus:
+        done = wait_until(lambda: bool(self.reports) and reached(self.now(name)), 30)
+        assert done, self.reports[-1]
         return self.now(name)
 
     def order(self, state: str) -> list[str]:
-        """The services in the order in which they came to a state."""
+        """Return the services in the order in which they reached a state."""
         seen: dict[str, None] = {}
-        for up in self.told:
-            seen |= {one.name: None for one in up.services if one.state == state}
+        for up in self.reports:
+            seen |= {service.name: None for service in up.services if service.state == state}
         return list(seen)
 
 
@@ -56,58 +59,58 @@ class Watched:
 def supervised(paths: ProjectPaths, *services: Service) -> Iterator[Watched]:
     runtime = paths.root / "runtime"
     runtime.mkdir()
-    watched = Watched(Stopping())
+    watched = Watched(StopRequest())
     plan = Plan(services, runtime, ("a note",))
-    arguments = (paths, plan, watched.stopping, watched.told.append)
+    arguments = (paths, plan, watched.stopping, watched.reports.append)
     thread = threading.Thread(target=supervise, args=arguments)
     thread.start()
     try:
         yield watched
     finally:
-        watched.stopping.ask()
+        watched.stopping.request()
         thread.join(60)
         assert not thread.is_alive()
 
 
-def test_who_needs_another_waits_for_it_and_stops_before_it(
+def test_a_service_starts_after_those_it_needs_and_stops_before_them(
     paths: ProjectPaths, service: MakeService
 ) -> None:
     last = service("web", needs=("code", "absent"))
     with supervised(paths, last, service("code")) as watched:
-        watched.wait("web", lambda one: one.state == "running")
+        watched.wait("web", lambda status: status.state == "running")
     assert watched.order("starting") == ["code", "web"]
     assert watched.order("stopped") == ["web", "code"]
 
 
-def test_what_is_up_is_on_record_and_no_longer_when_it_has_stopped(
+def test_the_state_is_recorded_while_up_and_removed_after_the_stop(
     paths: ProjectPaths, service: MakeService
 ) -> None:
     with supervised(paths, service("web", address="http://here")) as watched:
-        standing = watched.wait("web", lambda one: one.state == "running")
+        status = watched.wait("web", lambda status: status.state == "running")
         up = read_up(paths)
         assert up is not None
-        assert up.services == (standing,)
+        assert up.services == (status,)
         assert (up.pid, up.alive, up.notes) == (os.getpid(), True, ("a note",))
-        assert (standing.address, standing.alive) == ("http://here", True)
+        assert (status.address, status.alive) == ("http://here", True)
         assert state_file(paths).stat().st_mode & 0o777 == 0o600
     assert read_up(paths) is None
-    assert not standing.alive
+    assert not status.alive
     assert not up.runtime.exists()
 
 
-def test_a_service_that_is_killed_is_started_again(
-    paths: ProjectPaths, service: MakeService
-) -> None:
+def test_a_killed_service_is_restarted(paths: ProjectPaths, service: MakeService) -> None:
     with supervised(paths, service("web")) as watched:
-        first = watched.wait("web", lambda one: one.state == "running")
+        first = watched.wait("web", lambda status: status.state == "running")
         assert first.pid is not None
         os.kill(first.pid, signal.SIGKILL)
-        second = watched.wait("web", lambda one: one.state == "running" and one.restarts == 1)
+        second = watched.wait(
+            "web", lambda status: status.state == "running" and status.restarts == 1
+        )
         assert second.pid != first.pid
-        assert "by signal 9" in " ".join(one.services[0].said for one in watched.told)
+        assert "by signal 9" in " ".join(up.services[0].message for up in watched.reports)
 
 
-def test_a_service_that_cannot_start_is_given_up_with_the_reason(
+def test_a_service_that_cannot_start_fails_with_the_reason(
     paths: ProjectPaths, service: MakeService
 ) -> None:
     # It never answers: a slow start must not look like a service that is up.
@@ -119,65 +122,65 @@ def test_a_service_that_cannot_start_is_given_up_with_the_reason(
     )
     later = service("daemon", needs=("web",))
     with supervised(paths, broken, later) as watched:
-        found = watched.wait("web", lambda one: one.state == "failed")
-        assert found.restarts == units.ATTEMPTS
-        assert found.said.startswith("ended with code 1: no such database; given up")
+        status = watched.wait("web", lambda web: web.state == "failed")
+        assert status.restarts == supervisor.ATTEMPTS
+        assert status.message.startswith("ended with code 1: no such database; given up")
         assert watched.now("daemon").state == "waiting"
-        assert watched.told[-1].settled
+        assert watched.reports[-1].settled
 
 
-def test_one_that_is_not_ready_in_time_is_started_again(
+def test_a_service_that_is_not_ready_in_time_is_restarted(
     paths: ProjectPaths, service: MakeService
 ) -> None:
     never = service("web", probe=lambda: Verdict(False, "no answer"), start_seconds=0.2)
     with supervised(paths, never) as watched:
-        watched.wait("web", lambda one: one.restarts >= 1)
-        said = " ".join(one.services[0].said for one in watched.told)
-        assert "was not ready after 0 s" in said
+        watched.wait("web", lambda status: status.restarts >= 1)
+        message = " ".join(up.services[0].message for up in watched.reports)
+        assert "was not ready after 0 s" in message
 
 
-def test_one_that_stops_answering_is_shown_and_then_started_again(
+def test_a_service_that_stops_answering_becomes_unhealthy_and_is_restarted(
     paths: ProjectPaths, service: MakeService
 ) -> None:
-    verdicts = [Verdict(True), *[Verdict(False, "no answer")] * units.MISSES_FATAL]
+    verdicts = [Verdict(True), *[Verdict(False, "no answer")] * supervisor.MISSES_FATAL]
     probe = iter(verdicts)
-    one = service("web", probe=lambda: next(probe, Verdict(True)))
-    with supervised(paths, one) as watched:
-        watched.wait("web", lambda one: one.restarts == 1 and one.state == "running")
-    states = [up.services[0].state for up in watched.told]
+    web = service("web", probe=lambda: next(probe, Verdict(True)))
+    with supervised(paths, web) as watched:
+        watched.wait("web", lambda status: status.restarts == 1 and status.state == "running")
+    states = [up.services[0].state for up in watched.reports]
     assert [state for state in states if state in ("unhealthy", "restarting")] == [
         "unhealthy",
         "restarting",
     ]
 
 
-def test_nothing_follows_from_one_who_cannot_tell(
+def test_an_inconclusive_probe_does_not_change_the_state(
     paths: ProjectPaths, service: MakeService
 ) -> None:
-    asked = []
+    calls = []
 
     def probe() -> Verdict:
-        asked.append(1)
-        if len(asked) > 1:
-            raise CannotTellError
+        calls.append(1)
+        if len(calls) > 1:
+            raise InconclusiveProbeError
         return Verdict(True)
 
     with supervised(paths, service("daemon", probe=probe)) as watched:
-        assert wait_until(lambda: len(asked) > 2 * units.MISSES_FATAL, 30)
+        assert wait_until(lambda: len(calls) > 2 * supervisor.MISSES_FATAL, 30)
         assert watched.now("daemon").state == "running"
 
 
-def test_work_that_is_done_once_lets_others_begin(
+def test_services_wait_for_one_time_work_to_finish(
     paths: ProjectPaths, service: MakeService
 ) -> None:
     home = service("home", "print('made')", once=True)
     with supervised(paths, home, service("web", needs=("home",))) as watched:
-        watched.wait("web", lambda one: one.state == "running")
+        watched.wait("web", lambda status: status.state == "running")
         assert watched.now("home").state == "done"
         assert watched.now("home").restarts == 0
 
 
-def test_what_is_somebody_elses_is_shown_and_left_alone(
+def test_a_foreign_service_is_shown_and_not_cleaned_up(
     paths: ProjectPaths, service: MakeService, tmp_path: Path
 ) -> None:
     cleaned: list[str] = []
@@ -185,43 +188,43 @@ def test_what_is_somebody_elses_is_shown_and_left_alone(
         "spark", (), tmp_path / "l", tmp_path, address="sc://x", clean=lambda: cleaned.append("x")
     )
     with supervised(paths, spark, service("web", needs=("spark",))) as watched:
-        watched.wait("web", lambda one: one.state == "running")
+        watched.wait("web", lambda status: status.state == "running")
         assert watched.now("spark").state == "foreign"
     assert cleaned == []
 
 
-def test_one_that_does_not_want_to_end_is_killed_when_its_time_is_up(
+def test_a_service_that_ignores_sigterm_is_killed_after_its_grace_period(
     paths: ProjectPaths, service: MakeService
 ) -> None:
-    with supervised(paths, service("web", DEAF, grace=0.2)) as watched:
-        pid = watched.wait("web", lambda one: one.state == "running").pid
+    with supervised(paths, service("web", IGNORES_SIGTERM, grace=0.2)) as watched:
+        pid = watched.wait("web", lambda status: status.state == "running").pid
     assert pid is not None
     assert start_of(pid) is None
 
 
-def test_who_insists_does_not_wait(paths: ProjectPaths, service: MakeService) -> None:
-    with supervised(paths, service("web", DEAF, grace=600)) as watched:
-        pid = watched.wait("web", lambda one: one.state == "running").pid
-        watched.stopping.ask()
+def test_a_second_signal_kills_at_once(paths: ProjectPaths, service: MakeService) -> None:
+    with supervised(paths, service("web", IGNORES_SIGTERM, grace=600)) as watched:
+        pid = watched.wait("web", lambda status: status.state == "running").pid
+        watched.stopping.request()
     assert pid is not None
     assert start_of(pid) is None
 
 
-def test_stopping_during_the_start_leaves_nothing(
+def test_stopping_during_the_start_leaves_no_process(
     paths: ProjectPaths, service: MakeService
 ) -> None:
     never = service("web", probe=lambda: Verdict(False, "no answer"))
     with supervised(paths, never) as watched:
-        pid = watched.wait("web", lambda one: one.state == "starting").pid
+        pid = watched.wait("web", lambda status: status.state == "starting").pid
     assert pid is not None
     assert start_of(pid) is None
     assert read_up(paths) is None
 
 
-def test_what_a_service_may_have_left_is_removed_at_the_end(
+def test_a_service_is_cleaned_up_after_it_has_stopped(
     paths: ProjectPaths, service: MakeService
 ) -> None:
     cleaned: list[str] = []
     with supervised(paths, service("spark", clean=lambda: cleaned.append("spark"))) as watched:
-        watched.wait("spark", lambda one: one.state == "running")
+        watched.wait("spark", lambda status: status.state == "running")
     assert cleaned == ["spark"]

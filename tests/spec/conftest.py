@@ -1,4 +1,4 @@
-"""What tests of the language share: a project in a folder of its own, written in place."""
+"""Fixtures for tests of the spec: projects in temporary folders."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ Find = Callable[..., list[str]]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write floe.yaml and other files; their names may have folders."""
+    """Write floe.yaml and other files; their names can contain folders."""
 
     def write(floe_yaml: str, files: dict[str, str] | None = None) -> ProjectPaths:
         for name, text in {"floe.yaml": floe_yaml, **(files or {})}.items():
@@ -29,7 +29,7 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def find(write: Write) -> Find:
-    """Validate a project and return its findings as the user sees them."""
+    """Validate a project; return its findings as shown to the user."""
 
     def find(floe_yaml: str, files: dict[str, str] | None = None) -> list[str]:
         findings: tuple[Finding, ...] = validate_project(write(floe_yaml, files), {}).findings

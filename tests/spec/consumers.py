@@ -1,4 +1,4 @@
-"""Find the keys of the spec's models that code reads, with the types that mypy infers.
+"""Find the keys of the spec's models that code reads, using the types mypy infers.
 
 With types, `platform.api.host` counts for the host of the API and `channel.host` does not.
 Code in `floe.spec` counts only where code outside reaches it, and never the rules: checking a
@@ -20,6 +20,9 @@ from mypy.traverser import NameAndMemberCollector
 from mypy.types import Instance, Type, TypeType, TypeVarType, UnionType, get_proper_type
 
 from floe.spec.base import SpecModel
+from floe.spec.loader import PENDING_KEYS
+from floe.spec.platform import PlatformSpec
+from floe.spec.project import ProjectSpec
 
 SOURCE = Path(__file__).parents[2] / "src"
 SPEC = "floe.spec"
@@ -28,18 +31,30 @@ Key = tuple[str, str]
 """The full name of a model, and the name of its field."""
 
 
+ROOTS: dict[str, type[SpecModel]] = {"floe.yaml": ProjectSpec, "platform.yaml": PlatformSpec}
+EFFECTIVE_ELSEWHERE = {
+    "catalog": "load_catalog_database reads it before the rest of floe.yaml is checked",
+    "datasets.*.writers": "validation refuses a second writer",
+    "governance.classifications": "validation refuses other words",
+    "governance.require": "validation refuses datasets without these keys",
+}
+"""Keys with an effect although no code outside the spec reads their attribute."""
+FOR_READERS = "description"
+"""Descriptive text. Most of it is shown in Dagster and the catalog, the rest is unused."""
+
+
 @dataclass(frozen=True)
 class DeclaredKey:
-    """A key that a user may write."""
+    """A key of floe.yaml or platform.yaml."""
 
     path: str
     source: Key
     selects_model: bool
-    """Whether its one possible value tells pydantic which model to use: `kind`, `type`."""
+    """Whether it only selects the model: `kind` or `type`."""
 
 
 def keys_of(model: type[SpecModel], path: tuple[str, ...] = ()) -> Iterator[DeclaredKey]:
-    """Walk a model and the models in it; `*` in a path stands for any name."""
+    """Walk a model and its nested models; `*` in a path is any name."""
     for name, info in model.model_fields.items():
         here = (*path, info.alias or name)
         fixed = typing.get_origin(info.annotation) is typing.Literal
@@ -74,7 +89,7 @@ def _declaring(model: type[SpecModel], name: str) -> str:
 
 @dataclass
 class _Body:
-    """What a function reads and refers to."""
+    """The attributes that a function reads, and the names it refers to."""
 
     keys: set[Key] = field(default_factory=set)
     refers_to: set[str] = field(default_factory=set)
@@ -123,14 +138,14 @@ def _instances(of: Type | None) -> Iterator[Instance]:
 
 
 def consumed_keys() -> set[Key]:
-    """Return the keys that code outside the spec reads, itself or by a function of the spec."""
+    """Return the keys that code outside the spec reads, directly or indirectly."""
     result = build.build(list(_sources()), _options())
     bodies = {
         name: _read_body(node, result.types)
         for module, file in result.files.items()
         if module.partition(".")[0] == "floe"
         for name, node in _bodies(file)
-        # The module as a whole counts outside the spec; within it, only functions that are reached.
+        # Outside the spec, all code counts; within it, only functions that are called from outside.
         if not (name == module and module.startswith(SPEC))
     }
     keys: set[Key] = set()
@@ -144,6 +159,25 @@ def consumed_keys() -> set[Key]:
                 seen.add(name)
                 waiting.append(name)
     return keys
+
+
+def ignored_keys(consumed: set[Key] | None = None) -> list[str]:
+    """Return the keys that no code acts on and that no list names."""
+    consumed = consumed_keys() if consumed is None else consumed
+    return [
+        f"{file}: {key.path}"
+        for file, model in ROOTS.items()
+        for key in keys_of(model)
+        if key.source not in consumed
+        and not key.selects_model
+        and key.path not in EFFECTIVE_ELSEWHERE
+        and not key.path.endswith(FOR_READERS)
+        and not _is_pending(key.path, PENDING_KEYS[file])
+    ]
+
+
+def _is_pending(path: str, pending: tuple[str, ...]) -> bool:
+    return any(path == key or path.startswith(f"{key}.") for key in pending)
 
 
 def _sources() -> Iterator[BuildSource]:

@@ -1,4 +1,4 @@
-"""The compiled file: the same bytes each time, unresolved, complete, and known when stale."""
+"""The compiled file: reproducible, complete, unresolved variables, staleness."""
 
 import json
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def content(paths: ProjectPaths) -> dict[str, object]:
     return loaded
 
 
-def test_compiled_project_loads_like_its_sources(paths: ProjectPaths) -> None:
+def test_compiled_project_equals_its_sources(paths: ProjectPaths) -> None:
     compiled = load_compiled(paths.compiled, ENVIRON).spec
     assert compiled == load_project(paths, ENVIRON).spec
     assert compiled.version == "1.10"
@@ -110,7 +110,7 @@ def test_error_at_load_names_the_file_and_line_of_the_source(paths: ProjectPaths
     )
 
 
-def test_error_that_follows_from_a_variable_names_the_nearest_line(write: Write) -> None:
+def test_error_caused_by_a_variable_names_the_nearest_line(write: Write) -> None:
     paths = write(
         """
         name: x
@@ -160,18 +160,18 @@ def test_edited_compiled_file_is_stale(paths: ProjectPaths) -> None:
     assert find_stale(paths, {}).sources == (".floe/compiled_artifacts.json",)
 
 
-def test_unchanged_sources_are_known_without_compiling(paths: ProjectPaths) -> None:
+def test_unchanged_sources_are_detected_without_compiling(paths: ProjectPaths) -> None:
     assert is_current(paths)
 
 
 @pytest.mark.parametrize("name", ["floe.yaml", "datasets/credit.yaml", "sql/exposure.sql"])
-def test_changed_source_is_known_without_compiling(paths: ProjectPaths, name: str) -> None:
+def test_changed_source_is_detected_without_compiling(paths: ProjectPaths, name: str) -> None:
     file = paths.root / name
     file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     assert not is_current(paths)
 
 
-def test_file_that_a_pattern_includes_since_is_known_without_compiling(paths: ProjectPaths) -> None:
+def test_newly_included_file_is_detected_without_compiling(paths: ProjectPaths) -> None:
     file = paths.root / "datasets/limits.yaml"
     file.write_text("credit.limits:\n", encoding="utf-8")
     assert not is_current(paths)
@@ -180,13 +180,13 @@ def test_file_that_a_pattern_includes_since_is_known_without_compiling(paths: Pr
 
 
 @pytest.mark.parametrize("name", ["datasets/market.yaml", "sql/exposure.sql"])
-def test_removed_source_is_known_without_compiling(paths: ProjectPaths, name: str) -> None:
+def test_removed_source_is_detected_without_compiling(paths: ProjectPaths, name: str) -> None:
     (paths.root / name).unlink()
     assert not is_current(paths)
 
 
 @pytest.mark.parametrize("word", ["credit-risk", '"format": 1,', "hash"])
-def test_edited_compiled_file_is_known_without_compiling(paths: ProjectPaths, word: str) -> None:
+def test_edited_compiled_file_is_detected_without_compiling(paths: ProjectPaths, word: str) -> None:
     text = paths.compiled.read_text(encoding="utf-8")
     assert word in text
     paths.compiled.write_text(text.replace(word, f"{word} "), encoding="utf-8")

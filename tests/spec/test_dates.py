@@ -1,4 +1,4 @@
-"""Dates in names: which are taken, which are not, and what the dataset is called then."""
+"""Dates in names: which are recognized, and the name of the dataset without them."""
 
 from datetime import date
 
@@ -50,24 +50,24 @@ def test_a_date_in_a_name_is_the_business_date(name: str, folded: str) -> None:
         "/2026/09/01",
     ],
 )
-def test_what_only_looks_like_a_date_is_left_alone(name: str) -> None:
+def test_numbers_that_only_look_like_dates_are_ignored(name: str) -> None:
     assert DEFAULT_RULES.fold(name) is None
 
 
-def test_of_several_dates_the_last_counts_and_the_others_are_the_partition() -> None:
+def test_last_of_several_dates_is_the_business_date_and_others_the_partition() -> None:
     dated = DEFAULT_RULES.fold("report_20260801_20260831.csv")
     assert dated is not None
     assert dated.name == "report_{date}_{date}.csv"
     assert (dated.business_date, dated.partition) == (date(2026, 8, 31), "2026-08-01")
 
 
-def test_a_date_under_the_key_business_date_counts_before_others() -> None:
+def test_date_with_the_key_business_date_takes_precedence() -> None:
     dated = DEFAULT_RULES.fold("fx/business_date=2026-09-01/load_date=2026-09-02")
     assert dated is not None
     assert (dated.business_date, dated.partition) == (FIRST, "2026-09-02")
 
 
-def test_further_keys_of_a_dated_path_are_its_partition() -> None:
+def test_other_keys_of_a_dated_path_are_its_partition() -> None:
     dated = DEFAULT_RULES.fold("/fx/business_date=2026-09-01/region=EU/desk=rates")
     assert dated is not None
     assert dated.name == "/fx/business_date={date}/region={region}/desk={desk}"
@@ -79,15 +79,15 @@ def test_a_location_without_a_date_has_its_keys_as_partition() -> None:
     assert DEFAULT_RULES.read_part("/fx/part-0001.parquet") == Part()
 
 
-def test_two_long_partitions_stay_two() -> None:
-    one, other = (
+def test_long_partitions_stay_distinct() -> None:
+    europe, america = (
         DEFAULT_RULES.read_part(f"a={'x' * 290}/b={value}").partition for value in ("EU", "US")
     )
-    assert one != other
-    assert max(len(one or ""), len(other or "")) <= 270
+    assert europe != america
+    assert max(len(europe or ""), len(america or "")) <= 270
 
 
-def test_rules_of_ones_own_replace_the_built_in_ones() -> None:
+def test_custom_rules_replace_the_built_in_ones() -> None:
     rules = DateRules([r"_D(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})"])
     dated = rules.fold("exposure_D20260901.csv")
     assert dated is not None
@@ -115,7 +115,7 @@ def test_no_rules_find_nothing() -> None:
         ("in/{business_date}/a_{business_date}.csv", "in/2026-09-01/a_2026-09-01.csv", Part(FIRST)),
     ],
 )
-def test_a_declared_location_tells_where_the_date_stands(
+def test_declared_location_defines_the_position_of_the_date(
     location: str, path: str, part: Part | None
 ) -> None:
     assert location_date(location, path) == part

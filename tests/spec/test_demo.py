@@ -1,4 +1,4 @@
-"""The demo project is right, and its SQL gives the columns that its datasets declare."""
+"""The demo project is valid, and its SQL returns the declared columns."""
 
 import sqlite3
 from pathlib import Path
@@ -10,10 +10,10 @@ from floe.spec import ProcessSpec, load_platform, load_project, read_sql, valida
 
 DEMO = ProjectPaths(Path(__file__).parents[2] / "demo" / "credit_risk")
 SPEC = load_project(DEMO, {}).spec
-SQL_PROCESSES = [name for name, one in SPEC.processes.items() if one.runs_on == "spark_sql"]
+SQL_PROCESSES = [name for name, process in SPEC.processes.items() if process.runs_on == "spark_sql"]
 
 
-def test_demo_is_right_and_has_every_kind_of_process() -> None:
+def test_demo_is_valid_and_has_every_kind_of_process() -> None:
     assert not validate_project(DEMO, {}).findings
     engines = sorted(process.runs_on for process in SPEC.processes.values())
     assert engines == ["command", "python", *["spark_sql"] * 5]
@@ -21,7 +21,7 @@ def test_demo_is_right_and_has_every_kind_of_process() -> None:
 
 
 def run_on_empty_tables(process: ProcessSpec) -> list[str]:
-    """Run a process's SQL on empty tables with the declared columns; return those of its result."""
+    """Run a process's SQL on empty tables; return the columns of the result."""
     database = sqlite3.connect(":memory:")
     database.create_function("greatest", 2, max)
     for alias, input_ in process.inputs.items():
@@ -39,7 +39,7 @@ def run_on_empty_tables(process: ProcessSpec) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SQL_PROCESSES)
-def test_sql_reads_declared_columns_and_gives_declared_columns(name: str) -> None:
+def test_sql_reads_and_returns_declared_columns(name: str) -> None:
     process = SPEC.processes[name]
     (output,) = process.outputs.values()
     assert tuple(run_on_empty_tables(process)) == SPEC.datasets[output.dataset].column_names

@@ -1,4 +1,4 @@
-"""Names of datasets, processes, runs and versions, here and in other worlds."""
+"""Names of datasets, processes, runs and versions in floe and other tools."""
 
 from datetime import date
 
@@ -10,7 +10,6 @@ from floe.spec.identity import (
     DatasetId,
     ProcessId,
     VersionTagError,
-    autosys_process,
     business_date_of_key,
     dagster_job,
     dagster_key,
@@ -24,12 +23,12 @@ from floe.spec.identity import (
 )
 
 
-def test_dataset_is_a_dagster_key_and_back() -> None:
+def test_dataset_converts_to_a_dagster_key_and_back() -> None:
     assert dagster_key("bronze.raw_customers") == ["bronze", "raw_customers"]
     assert dataset_of_dagster_key(["bronze", "raw_customers"]) == "bronze.raw_customers"
 
 
-def test_full_name_holds_the_namespace() -> None:
+def test_full_name_contains_the_namespace() -> None:
     assert DatasetId("lake", "credit.exposure").full_name == "lake/credit.exposure"
 
 
@@ -38,13 +37,12 @@ def test_full_name_holds_the_namespace() -> None:
     [
         (floe_process("credit-risk", "credit.exposure"), "floe/credit-risk/credit.exposure"),
         (dbt_process("shop", "stg_orders"), "dbt/shop/stg_orders"),
-        (autosys_process("LOAD_FX", "NIGHT"), "AUTOSYS/NIGHT/LOAD_FX"),
-        (autosys_process("LOAD_FX"), "AUTOSYS/LOAD_FX"),
+        (ProcessId("AUTOSYS", "NIGHT/LOAD_FX"), "AUTOSYS/NIGHT/LOAD_FX"),
         (ProcessId("s3://bucket", "a/b"), "s3://bucket/a/b"),
         (ProcessId("spark", "job"), "spark/job"),
     ],
 )
-def test_process_key_says_where_it_comes_from(process: ProcessId, key: str) -> None:
+def test_process_key_converts_to_its_id_and_back(process: ProcessId, key: str) -> None:
     assert process.key == key
     assert process_of_key(key) == process
 
@@ -66,18 +64,18 @@ def test_run_id_never_changes_between_releases() -> None:
     assert str(run_id("r", "s")) == "b9242404-b004-5c3d-b028-c7261cb5df81"
 
 
-def test_version_tag_is_date_and_number() -> None:
+def test_version_tag_is_date_and_count() -> None:
     assert version_tag(date(2026, 9, 1), 1) == "2026-09-01.1"
     assert parse_version_tag("2026-09-01.12") == ("2026-09-01", 12)
 
 
 @given(st.text(min_size=1), st.integers(min_value=1))
-def test_version_tag_is_read_back(partition: str, number: int) -> None:
-    assert parse_version_tag(version_tag(partition, number)) == (partition, number)
+def test_version_tag_can_be_parsed(partition: str, count: int) -> None:
+    assert parse_version_tag(version_tag(partition, count)) == (partition, count)
 
 
 @pytest.mark.parametrize("tag", ["", "2026-09-01", ".1", "2026-09-01.", "a.0", "a.-1", "a.x"])
-def test_what_is_no_version_tag_is_refused(tag: str) -> None:
+def test_invalid_version_tag_is_rejected(tag: str) -> None:
     with pytest.raises(VersionTagError, match="is not a version tag"):
         parse_version_tag(tag)
 
@@ -87,7 +85,7 @@ def test_business_date_is_the_key_of_the_time_partition() -> None:
     assert business_date_of_key("20260901-06", "%Y%m%d-%H") == date(2026, 9, 1)
 
 
-def test_a_job_of_dagster_is_a_process_beside_those_of_the_project() -> None:
+def test_dagster_job_is_a_separate_process() -> None:
     job = dagster_job("shop", "nightly")
     assert job.key == "dagster/shop/nightly"
     assert process_of_key(job.key) == job

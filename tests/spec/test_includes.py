@@ -1,4 +1,4 @@
-"""Sections spread over files: patterns, duplicates, and what leads out of the project."""
+"""Includes: patterns, duplicates, and files outside the project."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +21,13 @@ def test_section_is_a_list_of_patterns(write: Write) -> None:
     assert list(spec.datasets) == ["credit.exposure", "market.fx_rates", "market.prices"]
 
 
-def test_section_has_names_and_an_include(write: Write) -> None:
+def test_section_can_have_names_and_an_include(write: Write) -> None:
     text = "name: x\ndatasets:\n  include: datasets/*.yaml\n  credit.limits: {}\n"
     spec = load_project(write(text, {"datasets/credit.yaml": CREDIT}), {}).spec
     assert set(spec.datasets) == {"credit.limits", "credit.exposure"}
 
 
-def test_sections_of_orchestration_include_too(write: Write) -> None:
+def test_sections_of_orchestration_can_include_files(write: Write) -> None:
     text = "name: x\norchestration: {jobs: [jobs/**/*.yaml]}\n"
     files = {"jobs/night/a.yaml": "nightly: {type: batch, selection: ['*']}\n"}
     assert "nightly" in load_project(write(text, files), {}).spec.orchestration.jobs
@@ -49,19 +49,19 @@ def test_variable_in_an_included_file_is_resolved(write: Write) -> None:
     assert spec.datasets["credit.exposure"].description == "Exposure"
 
 
-def test_name_declared_in_two_files_names_both(find: Find) -> None:
+def test_name_declared_in_two_files_reports_both(find: Find) -> None:
     files = {"datasets/a.yaml": f"\n{CREDIT}", "datasets/b.yaml": CREDIT}
     assert find("name: x\ndatasets: [datasets/*.yaml]\n", files) == [
         "datasets/b.yaml:1: datasets.credit.exposure: 'credit.exposure' is already declared at "
-        "datasets/a.yaml:2. Remove one of the two, or give it another name."
+        "datasets/a.yaml:2. Remove or rename one of them."
     ]
 
 
-def test_name_declared_in_place_and_in_a_file_names_both(find: Find) -> None:
+def test_name_declared_inline_and_in_a_file_reports_both(find: Find) -> None:
     text = "name: x\ndatasets:\n  include: [d.yaml]\n  credit.exposure: {}\n"
     assert find(text, {"d.yaml": CREDIT}) == [
         "d.yaml:1: datasets.credit.exposure: 'credit.exposure' is already declared at "
-        "floe.yaml:4. Remove one of the two, or give it another name."
+        "floe.yaml:4. Remove or rename one of them."
     ]
 
 
@@ -69,26 +69,26 @@ def test_file_that_two_patterns_match_counts_once(find: Find) -> None:
     assert not find("name: x\ndatasets: [d.yaml, '*d.yaml']\n", {"d.yaml": CREDIT})
 
 
-def test_include_that_matches_nothing_is_a_finding(find: Find) -> None:
+def test_include_without_matches_is_a_finding(find: Find) -> None:
     text = "name: x\ndatasets:\n  - d.yaml\n  - dataset/*.yaml\n"
     assert find(text, {"d.yaml": CREDIT}) == [
         "floe.yaml:4: datasets[1]: 'dataset/*.yaml' matches no file. "
-        "Check the pattern, or write the file."
+        "Check the pattern, or create the file."
     ]
 
 
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("../*.yaml", "'../*.yaml' leads out of the project's folder"),
-        ("/etc/*.yaml", "'/etc/*.yaml' leads out of the project's folder"),
-        ("'**.yaml'", "'**.yaml' is not a pattern"),
+        ("../*.yaml", "'../*.yaml' is outside the project folder"),
+        ("/etc/*.yaml", "'/etc/*.yaml' is outside the project folder"),
+        ("'**.yaml'", "'**.yaml' is not a valid pattern"),
         ("{a: b}", "an include must be a pattern"),
         ("'${DIR}/*.yaml'", "the variable DIR has no default"),
         ("'${DIR'", "'${DIR' has no closing brace"),
     ],
 )
-def test_pattern_that_is_no_good_is_a_finding(find: Find, pattern: str, message: str) -> None:
+def test_invalid_include_pattern_is_a_finding(find: Find, pattern: str, message: str) -> None:
     (finding,) = find(f"name: x\ndatasets: [{pattern}]\n")
     assert finding.startswith(f"floe.yaml:2: datasets[0]: {message}")
 
@@ -105,7 +105,7 @@ def test_link_out_of_the_project_is_not_followed(
     outside.write_text(CREDIT, encoding="utf-8")
     (tmp_path / "d.yaml").symlink_to(outside)
     (finding,) = find("name: x\ndatasets: [d.yaml]\n")
-    assert "lies outside the project's folder" in finding
+    assert "is outside the project folder" in finding
 
 
 def test_included_file_that_is_not_yaml_hides_no_other_mistake(find: Find) -> None:
@@ -122,7 +122,7 @@ def test_included_file_that_is_not_yaml_hides_no_other_mistake(find: Find) -> No
 def test_included_file_that_is_a_list_is_a_finding(find: Find) -> None:
     assert find("name: x\ndatasets: [d.yaml]\n", {"d.yaml": "- a\n"}) == [
         "d.yaml:1: an included file must be a mapping of names. "
-        "Write in it what would stand under 'datasets'."
+        "Write the same content as under 'datasets'."
     ]
 
 
@@ -130,12 +130,12 @@ def test_empty_included_file_declares_nothing(find: Find) -> None:
     assert not find("name: x\ndatasets: [d.yaml]\n", {"d.yaml": "# later\n"})
 
 
-def test_anchors_have_a_home_in_included_files_too(find: Find) -> None:
+def test_included_files_can_define_anchors(find: Find) -> None:
     text = "x-risk: &risk {team: Credit Risk}\ncredit.exposure: {owner: *risk}\n"
     assert not find("name: x\ndatasets: [d.yaml]\n", {"d.yaml": text})
 
 
-def test_names_of_files_that_were_not_found_are_not_also_unknown(find: Find) -> None:
+def test_names_of_missing_files_are_not_also_unknown(find: Find) -> None:
     text = """
         name: x
         datasets:
@@ -148,7 +148,7 @@ def test_names_of_files_that_were_not_found_are_not_also_unknown(find: Find) -> 
     assert [finding.split(":")[1] for finding in findings] == ["4", "5"]
 
 
-def test_section_that_is_wrong_makes_its_names_unknown_but_not_wrong(find: Find) -> None:
+def test_references_to_an_invalid_section_are_not_findings(find: Find) -> None:
     text = """
         name: x
         orchestration:

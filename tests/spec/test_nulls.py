@@ -1,4 +1,4 @@
-"""A key whose value is null is absent: every key of floe.yaml and platform.yaml."""
+"""Every key of floe.yaml and platform.yaml is absent if its value is null."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ ENVIRON = {"A": "1"}
 
 
 class Keys:
-    """Every key that a JSON schema knows, each in a mapping that has what is required."""
+    """Every key of a JSON schema, each in a mapping with all required keys."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._definitions = schema.get("$defs", {})
@@ -65,21 +65,21 @@ class Keys:
 
 
 def nested(path: Path_, value: Any) -> Any:
-    """Put a value at a path; names and items of lists are made up."""
+    """Put a value at a path; names and list items on the way are invented."""
     for step in reversed(path):
         value = [value] if step == "[]" else {"a.b" if step == "NAME" else step: value}
     return value
 
 
 def documents(schema: dict[str, Any]) -> list[Any]:
-    found: dict[str, Any] = {}
+    cases: dict[str, Any] = {}
     for path, base, key in Keys(schema).found:
         with_null, without = {**base, key: None}, {k: v for k, v in base.items() if k != key}
         label = ".".join((*path, key))
         kind = base.get("type") or base.get("kind") or ""
         case = (nested(path, with_null), nested(path, without))
-        found.setdefault(f"{label} {kind}".strip(), case)
-    return [pytest.param(*case, id=name) for name, case in found.items()]
+        cases.setdefault(f"{label} {kind}".strip(), case)
+    return [pytest.param(*case, id=name) for name, case in cases.items()]
 
 
 def validated(folder: Path, tree: Any, file: str) -> Validation:
@@ -89,8 +89,8 @@ def validated(folder: Path, tree: Any, file: str) -> Validation:
     return validate_project(ProjectPaths(folder), ENVIRON)
 
 
-def said(found: Validation) -> set[tuple[str, str]]:
-    return {(one.key, one.message) for one in found.findings}
+def messages(validation: Validation) -> set[tuple[str, str]]:
+    return {(finding.key, finding.message) for finding in validation.findings}
 
 
 @pytest.mark.parametrize(("with_null", "without"), documents(project_schema()))
@@ -98,7 +98,7 @@ def test_null_is_absent_in_floe_yaml(tmp_path: Path, with_null: Any, without: An
     named = {} if "name" in with_null else {"name": "x"}
     first = validated(tmp_path / "a", {**named, **with_null}, "floe.yaml")
     second = validated(tmp_path / "b", {**named, **without}, "floe.yaml")
-    assert said(first) == said(second)
+    assert messages(first) == messages(second)
     assert first.spec == second.spec
     if not first.findings:
         paths = ProjectPaths(tmp_path / "a")
@@ -109,7 +109,7 @@ def test_null_is_absent_in_floe_yaml(tmp_path: Path, with_null: Any, without: An
 def test_null_is_absent_in_platform_yaml(tmp_path: Path, with_null: Any, without: Any) -> None:
     first = validated(tmp_path / "a", with_null, "platform.yaml")
     second = validated(tmp_path / "b", without, "platform.yaml")
-    assert said(first) == said(second)
+    assert messages(first) == messages(second)
     if not first.findings:
         loaded = [load_platform(ProjectPaths(tmp_path / name), ENVIRON) for name in "ab"]
         assert loaded[0] == loaded[1]
@@ -117,15 +117,15 @@ def test_null_is_absent_in_platform_yaml(tmp_path: Path, with_null: Any, without
 
 def test_a_required_key_that_is_null_is_missing(tmp_path: Path) -> None:
     tree = {"name": None, "orchestration": {"schedules": {"s": {"job": None}}}}
-    found = validated(tmp_path / "a", tree, "floe.yaml")
-    assert said(found) == {
+    validation = validated(tmp_path / "a", tree, "floe.yaml")
+    assert messages(validation) == {
         ("name", "is missing"),
         ("orchestration.schedules.s.job", "is missing"),
         ("orchestration.schedules.s.cron_schedule", "is missing"),
     }
 
 
-def test_null_items_of_lists_are_left_out_and_lines_stay_right(tmp_path: Path) -> None:
+def test_null_items_of_lists_are_dropped_and_lines_stay_correct(tmp_path: Path) -> None:
     (tmp_path / "floe.yaml").write_text(
         "name: x\n"
         "datasets:\n"
@@ -140,9 +140,9 @@ def test_null_items_of_lists_are_left_out_and_lines_stay_right(tmp_path: Path) -
         "      - {name: id, type: bigint}\n"
         "      - {name: at, type: moment}\n"
     )
-    found = validate_project(ProjectPaths(tmp_path), {})
-    assert [(one.line, one.key) for one in found.findings] == [
+    validation = validate_project(ProjectPaths(tmp_path), {})
+    assert [(finding.line, finding.key) for finding in validation.findings] == [
         (8, "datasets.a.b.keys[3]"),
         (12, "datasets.a.b.schema[2].type"),
     ]
-    assert found.spec.datasets["a.b"].keys == ("id", "nope")
+    assert validation.spec.datasets["a.b"].keys == ("id", "nope")

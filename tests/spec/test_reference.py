@@ -1,4 +1,4 @@
-"""The schemas and reference pages that are checked in say what the models say."""
+"""The checked-in schemas and reference pages match the models."""
 
 import json
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ def models(base: type[SpecModel] = SpecModel) -> Iterator[type[SpecModel]]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_schema_that_is_checked_in_is_true(name: str) -> None:
+def test_checked_in_schema_is_up_to_date(name: str) -> None:
     stored = (REFERENCE / f"{name}.schema.json").read_text(encoding="utf-8")
     assert stored == schema_text(PAGES[name]()), RENEW
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_reference_page_is_true(name: str) -> None:
+def test_reference_page_is_up_to_date(name: str) -> None:
     page = (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
     above, _, below = page.partition(MARKER)
     assert len(above) > 500
@@ -36,7 +36,7 @@ def test_reference_page_is_true(name: str) -> None:
 
 
 @pytest.mark.parametrize("model", sorted(set(models()), key=str))
-def test_every_key_of_every_model_is_described_and_in_a_page(model: type[SpecModel]) -> None:
+def test_every_key_of_every_model_is_documented(model: type[SpecModel]) -> None:
     pages = "".join((REFERENCE / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
     meanings = describe_fields(model)
     assert model.__doc__
@@ -46,14 +46,14 @@ def test_every_key_of_every_model_is_described_and_in_a_page(model: type[SpecMod
 
 
 def accepts(schema: dict[str, Any], node: dict[str, Any], kind: str) -> bool:
-    """Tell whether a part of a schema takes a value of a JSON type."""
+    """Return whether a part of a schema accepts a JSON type."""
     if "$ref" in node:
         return accepts(schema, schema["$defs"][node["$ref"].rpartition("/")[2]], kind)
     arms = node.get("anyOf", []) + node.get("oneOf", [])
     return node.get("type") == kind or any(accepts(schema, arm, kind) for arm in arms)
 
 
-def test_variable_may_stand_for_numbers_and_truth_values() -> None:
+def test_variable_can_replace_numbers_and_booleans() -> None:
     schema = project_schema()
     schedule = schema["$defs"]["Schedule"]["properties"]
     backfill = schema["$defs"]["Backfill"]["properties"]
@@ -61,7 +61,7 @@ def test_variable_may_stand_for_numbers_and_truth_values() -> None:
         assert {"$ref": "#/$defs/Variable"} in node["anyOf"]
 
 
-def test_sections_take_names_files_and_both() -> None:
+def test_sections_accept_names_files_and_both() -> None:
     schema = project_schema()
     datasets = schema["properties"]["datasets"]
     assert accepts(schema, datasets, "array")
@@ -87,7 +87,7 @@ def test_options_follow_the_format() -> None:
     assert csv["then"]["properties"]["options"] == {"$ref": "#/$defs/CsvOptions"}
 
 
-def test_unknown_keys_are_refused_and_durations_written_as_users_do() -> None:
+def test_schema_rejects_unknown_keys_and_formats_durations() -> None:
     schema = project_schema()
     retry = schema["$defs"]["Retry"]
     assert retry["additionalProperties"] is False

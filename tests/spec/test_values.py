@@ -10,10 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from floe.spec import values
-from floe.spec.expectations import Expectation, Expected, parse_expectation
-from floe.spec.names import check_dataset_name
-from floe.spec.patterns import check_glob, check_regex
-from floe.spec.sql_types import check_column_type
+from floe.spec.checks import Expectation, Expected, parse_expectation
+from floe.spec.names import check_dataset_name, check_glob, check_regex
+from floe.spec.sql import check_column_type
 from floe.spec.values import (
     Command,
     Date,
@@ -44,7 +43,7 @@ def test_duration_reads_units_from_weeks_to_seconds(text: str, seconds: int) -> 
 
 
 @pytest.mark.parametrize("text", ["", "20", "20 m", "m", "1.5h", "30m1h", "-5m", "٣s"])
-def test_duration_refuses_anything_else(text: str) -> None:
+def test_invalid_duration_is_rejected(text: str) -> None:
     assert message_of(Duration, text) == (
         f"'{text}' is not a duration",
         "Write it as 30s, 20m, 1h30m or 90d.",
@@ -52,21 +51,21 @@ def test_duration_refuses_anything_else(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["999999999w", "365251d", "999999999d"])
-def test_a_duration_has_an_end(text: str) -> None:
+def test_too_long_duration_is_rejected(text: str) -> None:
     assert message_of(Duration, text) == (
         f"'{text}' is too long",
-        "A duration may have 1000 years at most.",
+        "A duration must be at most 1000 years.",
     )
 
 
 @given(st.integers(min_value=0, max_value=10**9))
-def test_duration_that_is_written_is_read_back(seconds: int) -> None:
+def test_formatted_duration_can_be_parsed(seconds: int) -> None:
     duration = timedelta(seconds=seconds)
     assert parse_duration(format_duration(duration)) == duration
 
 
 @pytest.mark.parametrize("kind", [Duration, TimeOfDay, Date])
-def test_a_list_is_no_duration_time_or_date(kind: Any) -> None:
+def test_list_is_not_a_duration_time_or_date(kind: Any) -> None:
     with pytest.raises(ValidationError, match="valid string"):
         TypeAdapter(kind).validate_python(["20m"])
 
@@ -77,16 +76,16 @@ def test_time_of_day_reads_hours_and_minutes() -> None:
 
 
 @pytest.mark.parametrize("text", ["24:00", "6.30", "06:60", "noon"])
-def test_time_of_day_refuses_anything_else(text: str) -> None:
+def test_invalid_time_of_day_is_rejected(text: str) -> None:
     assert message_of(TimeOfDay, text)[0] == f"'{text}' is not a time of day"
 
 
 @pytest.mark.parametrize("text", ["2026-02-30", "01.09.2026", "20260901", "tomorrow"])
-def test_date_refuses_what_is_no_day(text: str) -> None:
+def test_invalid_date_is_rejected(text: str) -> None:
     assert message_of(Date, text)[0] == f"'{text}' is not a date"
 
 
-def test_date_time_and_duration_take_python_values_too() -> None:
+def test_date_time_and_duration_accept_python_values() -> None:
     assert TypeAdapter(Date).validate_python(date(2026, 9, 1)) == date(2026, 9, 1)
     assert TypeAdapter(TimeOfDay).validate_python(time(6)) == time(6)
     assert TypeAdapter(Duration).validate_python(timedelta(1)) == timedelta(1)
@@ -96,14 +95,14 @@ def test_date_time_and_duration_take_python_values_too() -> None:
     ("written", "meant"),
     [("Europe/Londn", "Europe/London"), ("London", "Europe/London"), ("new york", "New_York")],
 )
-def test_unknown_zone_suggests_the_one_that_was_meant(written: str, meant: str) -> None:
+def test_unknown_zone_suggests_a_similar_one(written: str, meant: str) -> None:
     message, hint = message_of(values.Zone, written)
     assert message == f"'{written}' is not a time zone"
     assert meant in hint
 
 
 @pytest.mark.parametrize("text", ["../etc/passwd", "/etc/localtime", "Europe", "\x00", "xyzzy"])
-def test_zone_refuses_paths_and_folders(text: str) -> None:
+def test_zone_rejects_paths_and_folders(text: str) -> None:
     with pytest.raises(PydanticCustomError):
         check_zone(text)
 
@@ -117,23 +116,23 @@ def test_cron_accepts_five_fields_and_macros(text: str) -> None:
     ("text", "message"),
     [
         ("0 25 * * *", "'0 25 * * *' is not a cron expression"),
-        ("0 6 * *", "'0 6 * *' has 4 fields, a cron expression has 5"),
-        ("0 0 6 * * *", "'0 0 6 * * *' has 6 fields, a cron expression has 5"),
+        ("0 6 * *", "'0 6 * *' has 4 fields; a cron expression has 5"),
+        ("0 0 6 * * *", "'0 0 6 * * *' has 6 fields; a cron expression has 5"),
         ("0 0 30 2 *", "'0 0 30 2 *' never fires"),
         ("@dayly", "'@dayly' is not a cron expression"),
         ("H * * * *", "'H * * * *' is not a cron expression"),
     ],
 )
-def test_cron_says_why_it_refuses(text: str, message: str) -> None:
+def test_invalid_cron_is_rejected_with_the_reason(text: str, message: str) -> None:
     assert message_of(values.Cron, text)[0] == message
 
 
-def test_mistyped_macro_is_corrected() -> None:
+def test_misspelled_macro_gets_a_suggestion() -> None:
     assert message_of(values.Cron, "@dayly")[1] == "Did you mean '@daily'?"
 
 
 @given(st.text(alphabet="0123456789*/,-@ LWH#", max_size=30))
-def test_cron_never_fails_in_another_way(text: str) -> None:
+def test_cron_raises_no_other_error(text: str) -> None:
     try:
         check_cron(text)
     except PydanticCustomError:
@@ -152,7 +151,7 @@ def test_glob_accepts_stars_and_sets(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["", "  ", "fx_[0-9.csv", "data/**.csv"])
-def test_glob_refuses_what_matches_nothing(pattern: str) -> None:
+def test_invalid_glob_is_rejected(pattern: str) -> None:
     with pytest.raises(PydanticCustomError):
         check_glob(pattern)
 
@@ -180,7 +179,7 @@ def test_expectation_reads_comparisons(text: str, expected: Expectation) -> None
     assert parse_expectation(str(expected)) == expected
 
 
-def test_expectation_refuses_words() -> None:
+def test_invalid_expectation_is_rejected() -> None:
     assert message_of(Expected, "none")[0] == "'none' is not an expectation"
 
 
@@ -190,18 +189,18 @@ def test_share_is_a_percentage_or_a_fraction() -> None:
     assert message_of(Share, "lots")[0] == "'lots' is not a share"
 
 
-def test_command_is_words_or_one_text() -> None:
+def test_command_is_a_list_or_a_text() -> None:
     command = TypeAdapter(Command)
     assert command.validate_python("java -jar 'a b.jar'") == ("java", "-jar", "a b.jar")
     assert command.validate_python(["java", "-jar"]) == ("java", "-jar")
-    assert message_of(Command, "echo 'open")[0] == "the command has a quote that is not closed"
+    assert message_of(Command, "echo 'open")[0] == "the command has an unclosed quote"
 
 
 @pytest.mark.parametrize(
     "text",
     ["bigint", "DECIMAL(18, 2)", "array<string>", "map<string, struct<id: int, at: timestamp>>"],
 )
-def test_column_type_is_what_spark_calls_it(text: str) -> None:
+def test_column_type_is_a_spark_type(text: str) -> None:
     assert check_column_type(text) == text
 
 
@@ -213,7 +212,7 @@ def test_column_type_is_what_spark_calls_it(text: str) -> None:
         ("array<>", "Write a Spark SQL type, such as bigint or decimal(18,2)."),
     ],
 )
-def test_wrong_column_type_is_corrected(text: str, hint: str) -> None:
+def test_invalid_column_type_gets_a_suggestion(text: str, hint: str) -> None:
     with pytest.raises(PydanticCustomError) as failure:
         check_column_type(text)
     assert failure.value.context is not None
@@ -221,7 +220,7 @@ def test_wrong_column_type_is_corrected(text: str, hint: str) -> None:
 
 
 @given(st.text(alphabet="arymapstuc<>():, intdelg18", max_size=60))
-def test_column_type_never_fails_in_another_way(text: str) -> None:
+def test_column_type_raises_no_other_error(text: str) -> None:
     try:
         check_column_type(text)
     except PydanticCustomError:

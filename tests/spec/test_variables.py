@@ -10,9 +10,9 @@ ENVIRON = {"REGION": "EMEA", "EMPTY": "", "DIR": "landing"}
 
 
 def resolved(text: str) -> str:
-    found = substitute(text, ENVIRON.get)
-    assert not found.missing
-    return found.text
+    result = substitute(text, ENVIRON.get)
+    assert not result.missing
+    return result.text
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def resolved(text: str) -> str:
         ("costs $5 {and} $", "costs $5 {and} $"),
     ],
 )
-def test_variable_becomes_its_value_or_default(text: str, value: str) -> None:
+def test_variable_is_replaced_by_its_value_or_default(text: str, value: str) -> None:
     assert resolved(text) == value
 
 
-def test_variable_without_value_or_default_is_reported_and_stays() -> None:
+def test_variable_without_value_or_default_is_reported_and_unchanged() -> None:
     assert substitute("${A}/${REGION}/${B:${C}}", ENVIRON.get) == Substitution(
         "${A}/EMEA/${C}", ("A", "C")
     )
@@ -56,18 +56,18 @@ def test_variable_without_value_or_default_is_reported_and_stays() -> None:
         ("${A:{x}", "'${A:{x}' has no closing brace"),
     ],
 )
-def test_what_is_no_variable_is_an_error(text: str, message: str) -> None:
+def test_invalid_variable_is_an_error(text: str, message: str) -> None:
     with pytest.raises(VariableSyntaxError, match=message.replace("$", r"\$").replace("{", r"\{")):
         substitute(text, ENVIRON.get)
 
 
-def test_nesting_has_an_end() -> None:
+def test_nesting_is_limited() -> None:
     with pytest.raises(VariableSyntaxError, match="nested deeper"):
         substitute("${A:" * 50 + "x" + "}" * 50, ENVIRON.get)
 
 
 @given(st.text(alphabet="${}:-AB_1 x", max_size=60))
-def test_any_text_is_resolved_or_refused(text: str) -> None:
+def test_any_text_is_resolved_or_rejected(text: str) -> None:
     try:
         substitute(text, ENVIRON.get)
     except VariableSyntaxError:
@@ -81,6 +81,6 @@ def test_escaped_text_comes_back_unchanged(text: str) -> None:
 
 
 @given(st.text(max_size=30), st.text(alphabet="abc/ .", max_size=30))
-def test_value_is_never_read_again(value: str, around: str) -> None:
+def test_variables_in_values_are_not_resolved(value: str, around: str) -> None:
     environ = {"V": f"${{V}}{value}"}
     assert substitute(f"{around}${{V}}", environ.get).text == f"{around}${{V}}{value}"

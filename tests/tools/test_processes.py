@@ -1,4 +1,4 @@
-"""What a test starts is gone when the test ends, even if it refuses to end."""
+"""Processes that a test starts are gone when it ends, even if they ignore signals."""
 
 import signal
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from floe.execution.spark.processes import start_of
+from floe.execution.os_processes import start_of
 from tools.processes import end, kill, running, start
 
 DEAF = """
@@ -34,13 +34,13 @@ def test_a_process_that_ignores_the_signal_is_killed_with_its_children() -> None
     assert start_of(child) is None
 
 
-def test_a_process_that_ends_in_order_is_not_killed() -> None:
+def test_a_process_that_stops_on_sigterm_is_not_killed() -> None:
     with running(["sleep", "600"]) as process:
         pass
     assert process.returncode == -signal.SIGTERM
 
 
-def test_a_process_that_has_ended_already_keeps_its_exit_code() -> None:
+def test_a_process_that_has_already_ended_keeps_its_exit_code() -> None:
     with running([sys.executable, "-c", "raise SystemExit(3)"]) as process:
         process.wait()
     assert process.returncode == 3

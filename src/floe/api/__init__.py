@@ -1,4 +1,4 @@
-"""The catalog over HTTP: events come in, everything that is known can be asked for."""
+"""The HTTP API: receives events, and serves the catalog."""
 
 from floe.api.app import create_app, describe_api
 

@@ -1,12 +1,13 @@
-"""Who may do what: the one table, and the one place that asks it.
+"""Authorization: the table of permissions, and its checks.
 
-Every route has an operation id, and a route whose id is not in the table cannot be built. So a
-new route is closed until somebody has said here who may use it.
+Every route has an operation id. A route whose id is not in the table cannot be built, so a new
+route is closed until its permission is added here.
 """
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import Any, Protocol
 
@@ -15,8 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from floe.api.errors import Fault, ForbiddenError, UnfitValueError
-from floe.api.threads import in_thread
+from floe.api.errors import Fault, ForbiddenError, InvalidValueError
 from floe.catalog.principals import (
     DATA_CONSUMER,
     DATA_OWNER,
@@ -28,19 +28,20 @@ from floe.catalog.principals import (
     SCOPE_READ,
     Identity,
 )
+from floe.spec.nearby import suggest
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Which roles may do something, and which scope of a token is enough for it."""
+    """The roles that may perform an action, and the token scope it needs."""
 
     everywhere: frozenset[str] = frozenset()
-    own: frozenset[str] = frozenset()  # only with datasets that are the caller's own
+    own: frozenset[str] = frozenset()  # only for the caller's own datasets
     scope: str = SCOPE_ALL
     public: bool = False
 
 
-# Whatever a token may be used for, this is part of it.
+# Part of every scope.
 ANY_SCOPE = "any"
 
 _PEOPLE = frozenset({PLATFORM_ADMIN, DATA_STEWARD, DATA_OWNER, DATA_CONSUMER})
@@ -119,27 +120,27 @@ PERMISSIONS: Mapping[str, Rule] = {
 
 
 class Owned(Protocol):
-    """Something that has an owner."""
+    """An object with an owner."""
 
     owner_team: str | None
     owner_email: str | None
 
 
 def allows(rule: Rule, identity: Identity) -> bool:
-    """Tell whether a rule lets the caller do this at all, be it only with what is its own."""
+    """Return whether a rule allows the caller this, at least on its own datasets."""
     in_scope = bool(identity.scopes & {SCOPE_ALL, rule.scope}) or rule.scope == ANY_SCOPE
     return in_scope and bool(identity.roles & (rule.everywhere | rule.own))
 
 
 def check_permission(identity: Identity, action: str) -> None:
-    """Raise an error unless the caller may do this at all, be it only with what is its own."""
+    """Raise an error unless the caller may do this, at least on its own datasets."""
     rule = PERMISSIONS[action]
     if not allows(rule, identity):
         raise _forbidden(identity, action, rule)
 
 
 def check_ownership(identity: Identity, action: str, thing: Owned) -> None:
-    """Raise an error unless the caller may do this with this very thing."""
+    """Raise an error unless the caller may do this with this object."""
     rule = PERMISSIONS[action]
     if not identity.roles & rule.everywhere and not (
         identity.roles & rule.own and owns(identity, thing)
@@ -148,7 +149,7 @@ def check_ownership(identity: Identity, action: str, thing: Owned) -> None:
 
 
 def owns(identity: Identity, thing: Owned) -> bool:
-    """Say whether something belongs to the caller or to its team."""
+    """Return whether an object belongs to the caller or the caller's team."""
     by_team = identity.team is not None and thing.owner_team == identity.team
     by_email = identity.email is not None and thing.owner_email == identity.email
     return by_team or by_email
@@ -160,12 +161,12 @@ def _forbidden(identity: Identity, action: str, rule: Rule) -> ForbiddenError:
 
 
 class GuardedRoute(APIRoute):
-    """A route that lets the caller in, or not, before anything else is looked at."""
+    """A route that checks the caller's permission before anything else."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        # What asks the catalog waits for it, so it waits in a thread.
-        waits = not iscoroutinefunction(endpoint)
-        super().__init__(path, in_thread(endpoint) if waits else endpoint, **options)
+        # Synchronous endpoints wait for the catalog, so they run in a thread.
+        is_blocking = not iscoroutinefunction(endpoint)
+        super().__init__(path, in_thread(endpoint) if is_blocking else endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, action = super().get_route_handler(), str(self.operation_id)
@@ -183,22 +184,22 @@ class GuardedRoute(APIRoute):
         return guarded
 
     def query_names(self) -> frozenset[str]:
-        """Return the query parameters of the route: those of its function and those it reads."""
+        """Return the query parameters of the route, including those in openapi_extra."""
         extra = (self.openapi_extra or {}).get("parameters", ())
-        read = (one["name"] for one in extra if one.get("in") == "query")
+        read = (parameter["name"] for parameter in extra if parameter.get("in") == "query")
         return frozenset((*_declared(self.dependant), *read))
 
 
 def _declared(dependant: Dependant) -> Iterator[str]:
-    yield from (one.alias for one in dependant.query_params)
+    yield from (parameter.alias for parameter in dependant.query_params)
     for inner in dependant.dependencies:
         yield from _declared(inner)
 
 
 def check_query(given: Iterable[str], known: Collection[str]) -> None:
-    """Raise an error that names every query parameter the route does not have.
+    """Raise an error that lists all unknown query parameters.
 
-    A misspelled filter that is ignored answers with everything, which looks like an answer.
+    If a misspelled filter were ignored, the unfiltered result would look like a valid answer.
     """
     faults = [
         Fault(f"query.{name}", f"unknown parameter. {_hint(name, known)}")
@@ -206,11 +207,21 @@ def check_query(given: Iterable[str], known: Collection[str]) -> None:
         if name not in known
     ]
     if faults:
-        raise UnfitValueError(faults)
+        raise InvalidValueError(faults)
 
 
 def _hint(name: str, known: Collection[str]) -> str:
-    near = get_close_matches(name.lower(), known, n=1)
-    if near:
-        return f"Did you mean '{near[0]}'?"
-    return f"This route takes: {', '.join(sorted(known))}." if known else "This route takes none."
+    choices = f"Valid parameters: {', '.join(sorted(known))}." if known else ""
+    return suggest(name, known, choices or "This route has no parameters.")
+
+
+def in_thread(endpoint: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+    """Run an endpoint in a thread of the app that received the request."""
+
+    @wraps(endpoint)
+    async def run(request: Request, **parameters: Any) -> Response:
+        threads = request.app.state.services.threads
+        call = partial(endpoint, request, **parameters)
+        return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+    return run

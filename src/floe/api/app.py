@@ -1,6 +1,6 @@
-"""Put the API together: services, routes, what goes around them, and a clean end."""
+"""Create the API app: services, routes, middleware and shutdown."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
@@ -11,27 +11,26 @@ from fastapi import FastAPI
 
 from floe import __version__
 from floe.api.bodies import Budget
-from floe.api.documents import write_document
-from floe.api.doors import Door, ThreadDoor
-from floe.api.doorway import Doorway
-from floe.api.envelope import Envelope, packing
+from floe.api.deps import Services
+from floe.api.doors import Door, ThreadDoor, WatchedDoor
 from floe.api.gate import ONLY_LOCAL, OpenGate, TokenGate
 from floe.api.hosts import Hosts
 from floe.api.metrics import Metrics
-from floe.api.problems import HANDLERS
+from floe.api.middleware import EventFastPath, ResponseMiddleware, compress_responses
+from floe.api.openapi import write_document
 from floe.api.process_door import ProcessDoor
+from floe.api.responses import HANDLERS
 from floe.api.routes import ROUTERS
-from floe.api.services import Services
-from floe.api.watch import ChangeWatch
-from floe.api.watched_door import WatchedDoor
+from floe.api.routes.changes import ChangeWatch
 from floe.catalog import Catalog
-from floe.catalog.sessions import Sessions
+from floe.catalog.database import Sessions
 from floe.client.names import LAKE
-from floe.events.claims import RETENTION
+from floe.events.claim_reader import RETENTION
+from floe.events.forwarding import Forwarder
 from floe.events.writer import Writer
 from floe.spec.dates import DEFAULT_RULES, DateRules
 
-# Together fewer than the catalog has connections: the door needs one as well.
+# Together fewer than the catalog's connections, because the event door needs one too.
 READERS, OTHERS = 8, 5
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -46,13 +45,14 @@ def create_app(
     retention: timedelta = RETENTION,
     dates: DateRules = DEFAULT_RULES,
     writer: Writer | None = None,
+    forwarders: Sequence[Forwarder] = (),
 ) -> FastAPI:
-    """Make the API of a catalog. Without login everybody on this machine may do everything.
+    """Create the API app of a catalog.
 
-    Besides localhost and IP addresses, the API answers only to the names in `hosts`.
-
-    Datasets that old jobs name without a namespace are of the lake. Events that are older than
-    they are kept fill history and trigger nothing. Without a writer a thread writes events.
+    Without `login`, everybody on this machine may do everything. Apart from localhost and IP
+    addresses, the API accepts only the host names in `hosts`. Datasets that legacy jobs report
+    without a namespace get the namespace `lake`. Events older than `retention` only add to the
+    history and trigger nothing. Without a `writer` process, a thread writes events.
     """
 
     @asynccontextmanager
@@ -67,11 +67,15 @@ def create_app(
             catalog, door, login=login, hosts=hosts, lake=lake, retention=retention
         )
         app.state.services = services
+        for forwarder in forwarders:
+            forwarder.start()
         try:
             yield
         finally:
+            for forwarder in forwarders:
+                await anyio.to_thread.run_sync(forwarder.stop)
             await services.watch.close()
-            # Whatever waits is written before the last sender is answered.
+            # Pending events are written before their senders get a response.
             await services.door.close()
             services.threads.shutdown()
             services.sessions.close()
@@ -109,7 +113,7 @@ def _make_services(
 
 
 def _assemble(lifespan: Lifespan | None) -> FastAPI:
-    # No /docs: its page is made of scripts from elsewhere. The document is at /api/v1/openapi.json.
+    # No /docs, because it loads scripts from other sites. See /api/v1/openapi.json instead.
     app = FastAPI(
         title="floe",
         version=__version__,
@@ -120,10 +124,10 @@ def _assemble(lifespan: Lifespan | None) -> FastAPI:
         lifespan=lifespan,
         exception_handlers=HANDLERS,
     )
-    # Laid out flat: to walk through nested routers would cost more than many answers do.
+    # A flat list, because walking nested routers takes longer than many responses.
     for router in ROUTERS:
         app.router.routes.extend(router.routes)
-    app.add_middleware(packing)
-    app.add_middleware(Envelope)
-    app.add_middleware(Doorway)
+    app.add_middleware(compress_responses)
+    app.add_middleware(ResponseMiddleware)
+    app.add_middleware(EventFastPath)
     return app

@@ -1,4 +1,4 @@
-"""What can be wrong with a request before it reaches the catalog, and what to do then."""
+"""Errors of requests that are rejected before they reach the catalog."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from floe.errors import FloeError
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a request, and where."""
+    """One problem of a request, and where it is."""
 
     path: str
     message: str
 
 
 class BadBodyError(FloeError):
-    """The body cannot be read as what it says it is."""
+    """The body does not match its content type."""
 
 
-class UnfitValueError(FloeError):
-    """A value of the request does not fit."""
+class InvalidValueError(FloeError):
+    """A value of the request is invalid."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
@@ -27,45 +27,47 @@ class UnfitValueError(FloeError):
 
 
 class BadCursorError(FloeError):
-    """A cursor did not come from the page before."""
+    """A cursor is not from the previous page."""
 
     def __init__(self, cursor: str) -> None:
         super().__init__(
-            f"'{cursor}' is no cursor of this list. Take `next` from the page before, "
-            "or leave it out to start from the beginning."
+            f"'{cursor}' is not a cursor of this list. Use `next` of the previous page, "
+            "or omit the cursor to start from the beginning."
         )
 
 
 class TooLargeError(FloeError):
-    """The body is larger than is allowed."""
+    """The body is too large."""
 
     def __init__(self, what: str, allowed: int, unit: str = "bytes") -> None:
         super().__init__(
-            f"{what} may have {allowed:,} {unit}, and this has more. Send it in parts."
+            f"{what} must have at most {allowed:,} {unit}. Split it into smaller requests."
         )
 
 
 class WrongTypeError(FloeError):
-    """The body is of a type or an encoding that is not taken here."""
+    """The content type or encoding of the body is not supported."""
 
-    def __init__(self, found: str, wanted: Sequence[str]) -> None:
-        said = f"is '{found}'" if found else "is missing"
-        super().__init__(f"The type of the body {said}. Send {' or '.join(wanted)}.")
+    def __init__(self, value: str, wanted: Sequence[str], header: str = "Content-Type") -> None:
+        problem = f"'{value}' is not supported" if value else "is missing"
+        super().__init__(f"{header} {problem}. Send {' or '.join(wanted)}.")
 
 
 class UnauthorizedError(FloeError):
-    """Nobody knows who is asking."""
+    """The request has no valid token."""
 
     def __init__(self, *, token_given: bool) -> None:
-        said = "This token is unknown, expired or revoked." if token_given else "A token is needed."
+        problem = (
+            "This token is unknown, expired or revoked." if token_given else "A token is required."
+        )
         super().__init__(
-            f"{said} Send 'Authorization: Bearer TOKEN'; make one with: "
+            f"{problem} Send 'Authorization: Bearer TOKEN'; create one with: "
             "floe token create --name NAME --role ROLE"
         )
 
 
-class SessionOverError(UnauthorizedError):
-    """The cookie of a browser is no longer valid."""
+class SessionEndedError(UnauthorizedError):
+    """The session cookie is no longer valid."""
 
     def __init__(self) -> None:
         FloeError.__init__(
@@ -96,19 +98,19 @@ class NoSessionError(FloeError):
 
 
 class CrossOriginError(FloeError):
-    """A page of another site used the session of a browser."""
+    """A page of another site used a browser's session."""
 
     def __init__(self, origin: str | None) -> None:
-        sender = "The request does not say which page sent it" if origin is None else origin
-        refused = "" if origin is None else " is not a page of this server"
+        sender = "The request has no Origin header" if origin is None else origin
+        problem = "" if origin is None else " is not a page of this server"
         super().__init__(
-            f"{sender}{refused}. With a session, only this server's own pages may do this; "
-            "programs send 'Authorization: Bearer TOKEN' instead."
+            f"{sender}{problem}. With a session, only this server's own pages may do this; "
+            "programs must send 'Authorization: Bearer TOKEN'."
         )
 
 
 class UnknownHostError(FloeError):
-    """A request names a server that this one is not."""
+    """The Host header does not name this server."""
 
     def __init__(self, host: str) -> None:
         named = f"'{host[:200]}'" if host else "no host, or an invalid one"
@@ -120,27 +122,27 @@ class UnknownHostError(FloeError):
 
 
 class ForbiddenError(FloeError):
-    """The one who is asking may not do this."""
+    """The caller is not allowed to do this."""
 
     def __init__(self, name: str, action: str, needed: Sequence[str]) -> None:
-        super().__init__(f"'{name}' may not {action}. That takes: {' or '.join(needed)}.")
+        super().__init__(f"'{name}' may not {action}. Required role: {' or '.join(needed)}.")
 
 
 class AddressBlockedError(FloeError):
-    """Too many wrong tokens came from one address."""
+    """Too many invalid tokens came from one address."""
 
     def __init__(self, retry_after: int) -> None:
         self.retry_after = retry_after
         super().__init__(
-            f"Too many wrong tokens came from this address. Try again in {retry_after} seconds."
+            f"Too many invalid tokens from this address. Try again in {retry_after} seconds."
         )
 
 
 class ForeignSiteError(FloeError):
-    """A browser was sent here by another site while nobody has to log in."""
+    """Without login, a request came from another site or under another host name."""
 
     def __init__(self) -> None:
         super().__init__(
-            "This API runs without login and answers only to this machine by its own name. "
-            "Start it without --no-auth to reach it from elsewhere."
+            "This API runs without login and accepts only requests from this machine to localhost. "
+            "Start it without --no-auth to access it from elsewhere."
         )

@@ -1,7 +1,7 @@
-"""The gate: from the token or the session of a request to who is asking.
+"""Authenticate requests by token or session.
 
-A token or session that was found valid is believed for a few seconds, so that a busy job host
-costs no query and a revoked token is refused soon all the same.
+A valid token or session is cached for a few seconds, so that a busy job host needs no queries and
+a revoked token is still rejected soon.
 """
 
 import asyncio
@@ -23,10 +23,11 @@ from floe.api.errors import (
     ForeignSiteError,
     LoginRefusedError,
     NoSessionError,
-    SessionOverError,
+    SessionEndedError,
     UnauthorizedError,
 )
 from floe.api.hosts import SAFE_METHODS, Hosts
+from floe.catalog.database import CatalogOutageError, Sessions
 from floe.catalog.logins import (
     KnownSession,
     NewSession,
@@ -44,49 +45,48 @@ from floe.catalog.principals import (
     hash_token,
     touch_token,
 )
-from floe.catalog.sessions import CatalogAwayError, Sessions
 
-BELIEVED_SECONDS = 3.0
-MOST_BELIEVED = 10_000
-# So many wrong tokens may come from one address within a minute.
+CACHE_SECONDS = 3.0
+CACHE_SIZE = 10_000
+# Maximum number of invalid tokens from one address within a minute.
 MOST_FAILURES = 10
 FAILURE_SECONDS = 60.0
 MOST_ADDRESSES = 10_000
 
-# Set before the hash of a session's secret, so that no token can pass for a session.
-SESSION_MARK = "session:"
+# Prefix of the hash of a session's secret, so that no token can be used as a session.
+SESSION_PREFIX = "session:"
 ONLY_LOCAL = Hosts()
 
 LOCAL = Identity("local", frozenset({PLATFORM_ADMIN}))
 
 
 class Gate(Protocol):
-    """Says who is asking."""
+    """Authenticates requests."""
 
     async def identify(self, request: HTTPConnection) -> Identity:
-        """Return who sent a request, or raise an error that says what is missing."""
+        """Return the caller of a request, or raise an error."""
 
     def recognise(self, authorization: str) -> Identity | None:
-        """Return who is asking where that is known without a second look."""
+        """Return the caller if it is cached."""
 
     async def open_session(
         self, request: HTTPConnection, *, link: str | None = None, token: str | None = None
     ) -> NewSession:
-        """Exchange a login link or a token for a session."""
+        """Exchange a login link or token for a session."""
 
     async def close_session(self, request: HTTPConnection) -> None:
-        """End the session that a request came with."""
+        """End the session of a request."""
 
     def cookie_name(self) -> str:
-        """Return the name of the cookie that holds the secret of a session."""
+        """Return the name of the session cookie."""
 
 
 class OpenGate:
-    """Everybody on this machine is its administrator. Never for an address that others reach."""
+    """Treats everybody on this machine as administrator. Only for loopback addresses."""
 
     async def identify(self, request: HTTPConnection) -> Identity:
-        # A page from elsewhere could make the browser ask: by another name for this machine, or
-        # as itself.
+        # A foreign page could make the browser send requests, from its own origin or under
+        # another host name for this machine.
         origin = request.headers.get("origin")
         foreign = origin is not None and origin != f"{request.url.scheme}://{request.url.netloc}"
         if foreign or not is_loopback(request.url.hostname or ""):
@@ -94,17 +94,17 @@ class OpenGate:
         return LOCAL
 
     def recognise(self, authorization: str) -> Identity | None:
-        """Nobody: where a request comes from has to be looked at each time."""
+        """Return None, because the origin of each request must be checked."""
         return None
 
     async def open_session(
         self, request: HTTPConnection, *, link: str | None = None, token: str | None = None
     ) -> NewSession:
-        """There is none to open: nobody has to log in."""
+        """Raise an error, because there is no login."""
         raise NoSessionError
 
     async def close_session(self, request: HTTPConnection) -> None:
-        """There is none to close: nobody has to log in."""
+        """Raise an error, because there is no login."""
         raise NoSessionError
 
     def cookie_name(self) -> str:
@@ -112,7 +112,7 @@ class OpenGate:
 
 
 class TokenGate:
-    """Everybody needs a token, or a session that was opened with one or with a login link."""
+    """Requires a token, or a session opened with a token or login link."""
 
     def __init__(
         self,
@@ -124,31 +124,31 @@ class TokenGate:
         self._monotonic = monotonic
         self._hosts = hosts
         self._cookie = f"floe_session_{sessions.catalog.fingerprint}"
-        self._believed: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
-        self._asked: dict[str, asyncio.Future[Identity | None]] = {}
+        self._cache: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
+        self._queries: dict[str, asyncio.Future[Identity | None]] = {}
         self._failures = Failures(monotonic)
 
     def cookie_name(self) -> str:
-        # Browsers send cookies to every port of a host: two projects must not share a name.
+        # Browsers send cookies to every port of a host, so each project needs its own name.
         return self._cookie
 
     async def identify(self, request: HTTPConnection) -> Identity:
         token = _bearer_token(request.headers.get("authorization", ""))
         if token is not None:
             token_hash = hash_token(token)
-            known = self._believe(token_hash)
+            known = self._find_cached(token_hash)
             return known or await self._look_up(token_hash, _address(request))
         secret = request.cookies.get(self._cookie)
         if not secret:
             raise UnauthorizedError(token_given=False)
         if request.scope.get("method") not in SAFE_METHODS:
-            # Also WebSockets, which have no method and which any page may open.
+            # Also for WebSockets, which have no method and which any page may open.
             self._hosts.check_same_origin(request)
-        return await self._identify_session(SESSION_MARK + hash_token(secret))
+        return await self._identify_session(SESSION_PREFIX + hash_token(secret))
 
     def recognise(self, authorization: str) -> Identity | None:
         token = _bearer_token(authorization)
-        return None if token is None else self._believe(hash_token(token))
+        return None if token is None else self._find_cached(hash_token(token))
 
     async def open_session(
         self, request: HTTPConnection, *, link: str | None = None, token: str | None = None
@@ -171,68 +171,68 @@ class TokenGate:
             raise NoSessionError
         await run_in_threadpool(self._revoke, identity)
         secret = request.cookies.get(self._cookie, "")
-        self._believed.pop(SESSION_MARK + hash_token(secret), None)
+        self._cache.pop(SESSION_PREFIX + hash_token(secret), None)
 
     async def _identify_session(self, key: str) -> Identity:
-        known = self._believe(key)
+        known = self._find_cached(key)
         if known is not None:
             return known
-        identity = await self._ask(key)
+        identity = await self._query(key)
         if identity is None:
-            # Not counted as a wrong token: open pages go on asking after their session has ended.
-            self._believed.pop(key, None)
-            raise SessionOverError
+            # Not counted as an invalid token: open pages keep polling after their session ended.
+            self._cache.pop(key, None)
+            raise SessionEndedError
         self._remember(key, identity)
         return identity
 
-    def _believe(self, token_hash: str) -> Identity | None:
-        known = self._believed.get(token_hash)
-        believed = known is not None and self._monotonic() < known[1] and not _expired(known[0])
-        return known[0] if known is not None and believed else None
+    def _find_cached(self, token_hash: str) -> Identity | None:
+        known = self._cache.get(token_hash)
+        is_valid = known is not None and self._monotonic() < known[1] and not _expired(known[0])
+        return known[0] if known is not None and is_valid else None
 
     async def _look_up(self, token_hash: str, address: str) -> Identity:
-        # One job with a wrong token must not shut out all who share its address: whoever was
-        # found good before is looked up again.
-        if token_hash not in self._believed:
+        # A job with an invalid token must not block others at the same address: tokens that
+        # were valid before are always looked up.
+        if token_hash not in self._cache:
             self._failures.check(address)
-        identity = await self._ask(token_hash)
+        identity = await self._query(token_hash)
         if identity is None:
-            self._believed.pop(token_hash, None)
+            self._cache.pop(token_hash, None)
             self._failures.note(address)
             raise UnauthorizedError(token_given=True)
         self._remember(token_hash, identity)
         return identity
 
     def _remember(self, token_hash: str, identity: Identity) -> None:
-        self._believed[token_hash] = identity, self._monotonic() + BELIEVED_SECONDS
-        self._believed.move_to_end(token_hash)
-        if len(self._believed) > MOST_BELIEVED:
-            self._believed.popitem(last=False)
+        self._cache[token_hash] = identity, self._monotonic() + CACHE_SECONDS
+        self._cache.move_to_end(token_hash)
+        if len(self._cache) > CACHE_SIZE:
+            self._cache.popitem(last=False)
 
-    async def _ask(self, token_hash: str) -> Identity | None:
-        """Ask the catalog once for all who come with one token at the same time."""
-        asked = self._asked.get(token_hash)
-        if asked is None:
-            asked = asyncio.ensure_future(run_in_threadpool(self._find, token_hash))
-            self._asked[token_hash] = asked
-            asked.add_done_callback(lambda _: self._asked.pop(token_hash, None))
-        # One who goes away must not take the answer from the others.
-        return await asyncio.shield(asked)
+    async def _query(self, token_hash: str) -> Identity | None:
+        """Query the catalog once for all concurrent requests with the same token."""
+        query = self._queries.get(token_hash)
+        if query is None:
+            query = asyncio.ensure_future(run_in_threadpool(self._find, token_hash))
+            self._queries[token_hash] = query
+            query.add_done_callback(lambda _: self._queries.pop(token_hash, None))
+        # A caller that disconnects must not cancel the query for the others.
+        return await asyncio.shield(query)
 
     def _find(self, key: str) -> Identity | None:
-        now, in_session = clock.now(), key.startswith(SESSION_MARK)
-        found: KnownSession | KnownToken | None
+        now, in_session = clock.now(), key.startswith(SESSION_PREFIX)
+        known: KnownSession | KnownToken | None
         with self._sessions.reading() as session:
             if in_session:
-                found = find_session(session, key.removeprefix(SESSION_MARK), now)
+                known = find_session(session, key.removeprefix(SESSION_PREFIX), now)
             else:
-                found = find_token(session, key, now)
-        if found is None:
+                known = find_token(session, key, now)
+        if known is None:
             return None
-        identity = found.identity
-        if _is_stale(found.last_used_at, now):
+        identity = known.identity
+        if _is_stale(known.last_used_at, now):
             # A catalog that can be read but not written, on a full disk, still answers.
-            with suppress(CatalogAwayError), self._sessions.writing() as session:
+            with suppress(CatalogOutageError), self._sessions.writing() as session:
                 if in_session:
                     touch_session(session, identity.session_id, now)
                 else:
@@ -251,14 +251,14 @@ class TokenGate:
 
 
 class Failures:
-    """Wrong tokens by address. Guessing is hopeless; this keeps it from being expensive too."""
+    """Limits invalid tokens per address, so that guessing does not cost many queries."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._by_address: OrderedDict[str, _Failed] = OrderedDict()
 
     def check(self, address: str) -> None:
-        """Raise an error while an address has to wait."""
+        """Raise an error while an address is blocked."""
         failed = self._by_address.get(address)
         if failed is None:
             return
@@ -269,7 +269,7 @@ class Failures:
             raise AddressBlockedError(int(left) + 1)
 
     def note(self, address: str) -> None:
-        """Count a wrong token."""
+        """Count an invalid token."""
         failed = self._by_address.setdefault(address, _Failed(self._monotonic() + FAILURE_SECONDS))
         failed.count += 1
         if len(self._by_address) > MOST_ADDRESSES:
@@ -283,7 +283,7 @@ class _Failed:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a name or address means this very machine."""
+    """Return whether a host name or address is a loopback address."""
     if host == "localhost":
         return True
     try:

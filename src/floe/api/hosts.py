@@ -1,8 +1,8 @@
-"""The names that a server answers to, and the pages that may act through a browser's cookie.
+"""Checks of the Host and Origin headers.
 
-A foreign page can give this machine's address a name of its own (DNS rebinding) and then counts as
-the same site. A server therefore answers only to localhost, to IP addresses, which cannot be
-rebound, and to the names that are configured.
+A foreign site can resolve its own name to this machine's address (DNS rebinding) and then counts
+as the same site. A server therefore accepts only localhost, IP addresses, which cannot be rebound,
+and the configured names.
 """
 
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ LOCALHOST = "localhost"
 
 @dataclass(frozen=True)
 class Hosts:
-    """The configured names of a server, in lower case and without a port."""
+    """The configured host names of a server, in lower case and without a port."""
 
     names: frozenset[str] = frozenset()
     https: frozenset[str] = frozenset()
-    """Those that a proxy serves over https."""
+    """The names that a proxy serves over https."""
 
     @classmethod
     def of(cls, *urls_or_names: str | None) -> "Hosts":
-        """Read names from public URLs or plain host names; empty ones are skipped."""
+        """Read names from public URLs or host names; empty ones are skipped."""
         names, https = set(), set()
         for text in filter(None, urls_or_names):
             parts = urlsplit(text if "://" in text else f"//{text}")
@@ -40,22 +40,22 @@ class Hosts:
         return cls(frozenset(names), frozenset(https))
 
     def knows(self, host: str) -> bool:
-        """Tell whether a Host header names this server."""
+        """Return whether a Host header names this server."""
         name = _name_of(host)
         return name in self.names or name == LOCALHOST or _is_address(name)
 
     def is_https(self, connection: HTTPConnection) -> bool:
-        """Tell whether the browser reaches this server over https."""
+        """Return whether the browser uses https to reach this server."""
         host = connection.headers.get("host", "")
         return connection.url.scheme in ("https", "wss") or _name_of(host) in self.https
 
     def origin_of(self, connection: HTTPConnection) -> str:
-        """Return the origin of this server's own pages, as the browser sees it."""
+        """Return the origin of this server's pages, as the browser sees it."""
         scheme = "https" if self.is_https(connection) else "http"
         return f"{scheme}://{connection.headers.get('host', '').lower()}"
 
     def check_host(self, scope: Scope) -> None:
-        """Raise an error unless a request names this server."""
+        """Raise an error unless the Host header names this server."""
         given = [value for name, value in scope["headers"] if name == b"host"]
         host = given[0].decode("latin-1") if len(given) == 1 else ""
         if not self.knows(host):
@@ -64,7 +64,7 @@ class Hosts:
     def check_same_origin(self, connection: HTTPConnection) -> None:
         """Raise an error unless one of this server's own pages sent the request.
 
-        Without an Origin header, only Sec-Fetch-Site tells; neither can be set by a page.
+        Without an Origin header, Sec-Fetch-Site decides. A page can set neither of them.
         """
         origin = connection.headers.get("origin")
         if origin is None:
@@ -77,7 +77,7 @@ class Hosts:
 
 @lru_cache(maxsize=1024)
 def _name_of(host: str) -> str:
-    """Return the name in a Host header, without the port; empty if the header is invalid."""
+    """Return the name in a Host header, without the port; empty if it is invalid."""
     try:
         parts = urlsplit(f"//{host}")
         _ = parts.port

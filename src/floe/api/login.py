@@ -1,6 +1,6 @@
-"""The login page, and the exchange of a login link or a token for a session cookie.
+"""The login page, and the exchange of a login link or token for a session cookie.
 
-floe's API and Dagster's web interface serve the same page and the same exchange.
+Used by floe's API and by the guard of Dagster's web interface.
 """
 
 import base64
@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from floe import clock
-from floe.api.answers import reply
 from floe.api.bodies import JSON, check_type
-from floe.api.errors import BadBodyError, Fault, TooLargeError, UnfitValueError
+from floe.api.errors import BadBodyError, Fault, InvalidValueError, TooLargeError
 from floe.api.gate import Gate
 from floe.api.hosts import Hosts
+from floe.api.responses import reply
 
 LOGIN_PATH = "/login"
 SESSION_PATH = "/api/v1/session"
@@ -27,7 +27,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 30em; margin: 15vh auto;
 input, button { font: inherit; padding: .4em .6em } input { width: 100%; box-sizing: border-box }
 button { margin-top: .6em } #problem { color: #b00020 }
 """
-# The link's secret stands after the #, so it is in no request line and in no server's log.
+# The link's secret comes after the #, so it never appears in a request line or server log.
 SCRIPT = """
 const problem = document.getElementById("problem");
 async function open(credentials) {
@@ -82,14 +82,14 @@ PAGE_HEADERS = {
 
 
 class Credentials(msgspec.Struct):
-    """What a session is opened with: a one-time login link or a token."""
+    """Opens a session: either a one-time login link or a token."""
 
     link: str | None = None
     token: str | None = None
 
 
 class OpenedSession(msgspec.Struct):
-    """A session that was just opened. Its secret is in the cookie alone."""
+    """A new session. Its secret is only in the cookie."""
 
     session_id: int
     name: str
@@ -97,17 +97,17 @@ class OpenedSession(msgspec.Struct):
 
 
 def login_link(url: str, secret: str) -> str:
-    """Return the address that logs a person in, once."""
+    """Return the one-time login URL."""
     return f"{url.rstrip('/')}{LOGIN_PATH}#link={secret}"
 
 
 def login_page(status: int = 200) -> Response:
-    """Answer with the login page."""
+    """Return the login page."""
     return HTMLResponse(PAGE, status, PAGE_HEADERS)
 
 
 async def open_session(request: Request, gate: Gate, hosts: Hosts) -> Response:
-    """Exchange a login link or a token for a session, whose cookie no script can read."""
+    """Exchange a login link or token for a session with an HttpOnly cookie."""
     wanted = await _read_credentials(request)
     opened = await gate.open_session(request, link=wanted.link, token=wanted.token)
     answer = reply(OpenedSession(opened.session_id, opened.principal, opened.expires_at), 201)
@@ -118,15 +118,15 @@ async def open_session(request: Request, gate: Gate, hosts: Hosts) -> Response:
         path="/",
         secure=hosts.is_https(request),
         httponly=True,
-        # Not strict: a link to a run in a mail or a chat must find its reader logged in. What
-        # changes anything needs this server's own Origin besides.
+        # Not strict, so that a link to a run in an e-mail or chat works when the reader is logged
+        # in. Requests that change anything also need this server's own Origin.
         samesite="lax",
     )
     return answer
 
 
 async def close_session(request: Request, gate: Gate) -> Response:
-    """Log out: end the session of this browser and remove its cookie."""
+    """Log out: end the browser's session and remove its cookie."""
     await gate.close_session(request)
     answer = Response(status_code=204)
     answer.delete_cookie(gate.cookie_name(), path="/", httponly=True, samesite="lax")
@@ -144,9 +144,9 @@ async def _read_credentials(request: Request) -> Credentials:
         wanted = msgspec.json.decode(bytes(body), type=Credentials)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at ")
-        raise UnfitValueError([Fault(path.strip("`") or "$", message)]) from error
+        raise InvalidValueError([Fault(path.strip("`") or "$", message)]) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadBodyError(f"The body is not JSON: {str(error).rstrip('.')}.") from error
     if bool(wanted.link) == bool(wanted.token):
-        raise UnfitValueError([Fault("$", "needs either `link` or `token`")])
+        raise InvalidValueError([Fault("$", "needs either `link` or `token`")])
     return wanted

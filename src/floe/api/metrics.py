@@ -1,7 +1,7 @@
-"""Counters for Prometheus: requests by operation, and events by what became of them.
+"""Prometheus metrics: requests by operation, and events by outcome.
 
-Counting is on the way of every request, showing is not: so numbers are kept plainly, and take
-Prometheus' shape when somebody asks for them.
+Every request is counted, so counters are plain numbers. They are converted to Prometheus' format
+only when they are read.
 """
 
 from bisect import bisect_left
@@ -19,25 +19,25 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 
 class Timing:
-    """How long the requests of one operation took."""
+    """Durations of the requests of one operation."""
 
     def __init__(self) -> None:
         self.total = 0.0
         self.counts = [0] * (len(SECONDS) + 1)
 
     def note(self, seconds: float) -> None:
-        """Count one."""
+        """Count a request."""
         self.total += seconds
         self.counts[bisect_left(SECONDS, seconds)] += 1
 
     def buckets(self) -> list[tuple[str, float]]:
-        """How many took no longer than each limit."""
+        """Return the number of requests up to each limit."""
         limits = [*map(str, map(float, SECONDS)), "+Inf"]
         return list(zip(limits, map(float, accumulate(self.counts)), strict=True))
 
 
 class Metrics:
-    """What an app has counted since it started."""
+    """The counters of an app since it started."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -46,19 +46,19 @@ class Metrics:
         self._lock = Lock()
 
     def count_request(self, operation: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count a finished request."""
         with self._lock:
             self._requests[operation, status] += 1
             self._timings[operation].note(seconds)
 
     def count_events(self, outcome: str, count: int = 1) -> None:
-        """Count events: committed, refused or to be sent again."""
+        """Count events: committed, refused or retriable."""
         if count:
             with self._lock:
                 self._events[outcome] += count
 
     def show(self) -> bytes:
-        """Return all counters as Prometheus reads them, and what the process uses."""
+        """Return all metrics in Prometheus' text format, including those of the process."""
         from prometheus_client import (
             CollectorRegistry,
             GCCollector,
@@ -74,7 +74,7 @@ class Metrics:
         return generate_latest(registry)
 
     def collect(self) -> Iterator["Metric"]:
-        """Give the counters their names, as a collector of prometheus_client does."""
+        """Yield the counters as metrics, as a collector of prometheus_client."""
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         with self._lock:
@@ -87,14 +87,12 @@ class Metrics:
                 requests.add_metric((operation, str(status)), count)
             timings = HistogramMetricFamily(
                 "floe_http_request_seconds",
-                "Seconds from request to answer.",
+                "Seconds from request to response.",
                 labels=("operation",),
             )
             for operation, timing in self._timings.items():
                 timings.add_metric((operation,), timing.buckets(), timing.total)
-            events = CounterMetricFamily(
-                "floe_events", "Events by what became of them.", labels=("outcome",)
-            )
+            events = CounterMetricFamily("floe_events", "Events by outcome.", labels=("outcome",))
             for outcome, count in self._events.items():
                 events.add_metric((outcome,), count)
         yield from (requests, timings, events)

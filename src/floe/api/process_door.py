@@ -1,7 +1,7 @@
-"""A door whose writer is a process, which is started again whenever it ends.
+"""An event door whose writer is a separate process, restarted whenever it ends.
 
-Many senders then have two interpreters. While one sender goes on alone, and while there is no
-process, a thread writes in its place.
+So the API and the writer each have their own interpreter. A thread writes instead while there is
+only one sender, or while the process is not running.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ from typing import cast
 
 import anyio.to_thread
 
-from floe.api.doors import ThreadDoor, Wrong
+from floe.api.doors import ClaimErrors, ThreadDoor
 from floe.catalog import Catalog
 from floe.catalog.recording import EventClaim
 from floe.errors import FloeError
-from floe.events.ingest import MOST_WAITING, DoorBusyError
+from floe.events.ingest import MAX_WAITING, DoorBusyError
 from floe.events.writer import (
     Frames,
-    Orders,
     Outcome,
     Writer,
+    WriterSettings,
     error_of,
     frame,
     read_outcomes,
@@ -32,43 +32,43 @@ from floe.events.writer import (
 from floe.spec.dates import DEFAULT_RULES, DateRules
 
 log = logging.getLogger(__name__)
-CALM = 5
-"""After so many events that came while no other was written, the next is taken to do so too."""
+CALM_EVENTS = 5
+"""Number of consecutive events without concurrency, after which a thread writes them."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
-"""Seconds before a new process is started; doubled each time that one ends soon."""
+"""Seconds before a new process is started; doubled each time a process ends early."""
 STEADY_SECONDS = 60.0
-"""A process that has run this long begins a new count."""
+"""A process that ran this long resets the pause."""
 
 
 class WriterEndedError(FloeError):
-    """The process that writes events ended before it answered."""
+    """The event writer process ended before it answered."""
 
     def __init__(self) -> None:
-        super().__init__("The process that writes events has ended. Try again in a moment.")
+        super().__init__("The event writer process has ended. Try again in a moment.")
 
 
 class ProcessDoor:
-    """Hands claims to a process, or to a thread where that is better or all there is."""
+    """Writes claims in a process, or in a thread if that is faster."""
 
     def __init__(
         self,
         writer: Writer,
         catalog: Catalog,
         dates: DateRules = DEFAULT_RULES,
-        spawn: Callable[[Orders], Writer] = spawn_writer,
+        spawn: Callable[[WriterSettings], Writer] = spawn_writer,
     ) -> None:
         self._writer, self._catalog, self._dates = writer, catalog, dates
         self._spawn = spawn
         self._loop = asyncio.get_running_loop()
-        self._line: _Line | None = None
-        self._instead: ThreadDoor | None = None
+        self._line: _Connection | None = None
+        self._fallback: ThreadDoor | None = None
         self._claims = 0
         self._alone, self._here = 0, False
         self._closing = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
 
     async def open(self) -> "ProcessDoor":
-        """Connect to the process, and keep one running from now on."""
+        """Connect to the process, and restart it whenever it ends."""
         line = await self._connect()
         self._keeping = self._loop.create_task(self._keep(line))
         return self
@@ -77,13 +77,13 @@ class ProcessDoor:
     def is_open(self) -> bool:
         return not self._closing.is_set()
 
-    async def write(self, claims: Sequence[EventClaim]) -> Wrong:
+    async def write(self, claims: Sequence[EventClaim]) -> ClaimErrors:
         line = self._line
         if line is None or not line.ready:
             return await self._in_thread().write(claims)
         if self._is_calm(len(claims)):
             return await self._write_here(claims)
-        if self._claims and self._claims + len(claims) > MOST_WAITING:
+        if self._claims and self._claims + len(claims) > MAX_WAITING:
             raise DoorBusyError
         self._claims += len(claims)
         try:
@@ -92,12 +92,12 @@ class ProcessDoor:
             self._claims -= len(claims)
 
     def _is_calm(self, events: int) -> bool:
-        """Tell whether one sender waits for each answer before it goes on."""
+        """Return whether a single sender waits for each answer before the next event."""
         self._alone = 0 if self._claims or self._here else self._alone + events
-        return self._alone > CALM and self._in_thread().is_open
+        return self._alone > CALM_EVENTS and self._in_thread().is_open
 
-    async def _write_here(self, claims: Sequence[EventClaim]) -> Wrong:
-        """Write in this process: the way to the other would be a fifth of what an event takes."""
+    async def _write_here(self, claims: Sequence[EventClaim]) -> ClaimErrors:
+        """Write in this process, because sending to the other takes a fifth of the time."""
         self._here = True
         try:
             return await self._in_thread().write(claims)
@@ -110,17 +110,17 @@ class ProcessDoor:
             self._line.finish()
         if self._keeping is not None:
             await self._keeping
-        if self._instead is not None:
-            await self._instead.close()
+        if self._fallback is not None:
+            await self._fallback.close()
 
-    async def _connect(self) -> "_Line":
-        _, line = await self._loop.create_unix_connection(_Line, sock=self._writer.line)
-        line.send(frame(self._writer.orders))
+    async def _connect(self) -> "_Connection":
+        _, line = await self._loop.create_unix_connection(_Connection, sock=self._writer.line)
+        line.send(frame(self._writer.settings))
         self._line = line
         return line
 
-    async def _keep(self, line: "_Line") -> None:
-        """Start a new process whenever one has ended, with longer pauses if it ends soon."""
+    async def _keep(self, line: "_Connection") -> None:
+        """Start a new process whenever one ends, with longer pauses if it ends early."""
         ended_soon = 0
         while True:
             started = self._loop.time()
@@ -132,8 +132,8 @@ class ProcessDoor:
             ended_soon = 1 if self._loop.time() - started > STEADY_SECONDS else ended_soon + 1
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (ended_soon - 1))
             log.warning(
-                "The process that writes events has ended. "
-                "A thread writes in its place; a new process starts in %.1f s.",
+                "The event writer process has ended. "
+                "A thread writes events until a new process starts in %.1f s.",
                 pause,
             )
             if await self._is_closed_within(pause) or not await self._start():
@@ -143,12 +143,12 @@ class ProcessDoor:
                 line.finish()
 
     async def _start(self) -> bool:
-        """Start a process, however often it takes; return false if the door closed meanwhile."""
+        """Start a process, retrying until it works; return False if the door is closed."""
         while True:
             try:
-                self._writer = self._spawn(self._writer.orders)
+                self._writer = self._spawn(self._writer.settings)
             except OSError as error:
-                log.warning("The process that writes events cannot be started: %s", error)
+                log.warning("Cannot start the event writer process: %s", error)
                 if await self._is_closed_within(LONGEST_PAUSE):
                     return False
             else:
@@ -160,13 +160,13 @@ class ProcessDoor:
         return self._closing.is_set()
 
     def _in_thread(self) -> ThreadDoor:
-        if self._instead is None:
-            self._instead = ThreadDoor(self._catalog, self._dates)
-        return self._instead
+        if self._fallback is None:
+            self._fallback = ThreadDoor(self._catalog, self._dates)
+        return self._fallback
 
 
-class _Line(asyncio.Protocol):
-    """The connection to one process: claims go out under tickets, outcomes come back."""
+class _Connection(asyncio.Protocol):
+    """The connection to a writer process: sends claims, receives outcomes."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -174,13 +174,13 @@ class _Line(asyncio.Protocol):
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.WriteTransport | None = None
         self._tickets = itertools.count()
-        self._waiting: dict[int, asyncio.Future[Wrong]] = {}
+        self._waiting: dict[int, asyncio.Future[ClaimErrors]] = {}
         self._frames = Frames()
         self._packed: list[bytes] = []
 
-    async def write(self, claims: Sequence[EventClaim]) -> Wrong:
+    async def write(self, claims: Sequence[EventClaim]) -> ClaimErrors:
         ticket = next(self._tickets)
-        future: asyncio.Future[Wrong] = self._loop.create_future()
+        future: asyncio.Future[ClaimErrors] = self._loop.create_future()
         self._waiting[ticket] = future
         try:
             self.send(frame((ticket, claims)))
@@ -189,13 +189,13 @@ class _Line(asyncio.Protocol):
             self._waiting.pop(ticket, None)
 
     def send(self, packed: bytes) -> None:
-        """Send with all that others hand in at this moment: the writer makes one group of them."""
+        """Send together with everything queued in this loop iteration, as one group."""
         if not self._packed:
             self._loop.call_soon(self._flush)
         self._packed.append(packed)
 
     def finish(self) -> None:
-        """Send what waits, and let the process end when it has answered."""
+        """Send pending claims, and let the process end after its answers."""
         self._flush()
         if self._transport is not None:
             self._transport.write_eof()
@@ -225,10 +225,10 @@ class _Line(asyncio.Protocol):
 
     def _answer(self, ticket: int, outcome: Outcome) -> None:
         future = self._waiting.get(ticket)
-        # Whoever waited may have gone.
+        # The waiting request may have been cancelled.
         if future is None or future.done():
             return
         if isinstance(outcome, tuple):
             future.set_exception(error_of(outcome))
         else:
-            future.set_result({place: error_of(fault) for place, fault in outcome.items()})
+            future.set_result({index: error_of(fault) for index, fault in outcome.items()})

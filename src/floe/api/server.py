@@ -1,4 +1,4 @@
-"""Run the API: take the address, serve until told to stop, and leave nothing half-written."""
+"""Run the API: bind the address, serve requests, and shut down gracefully."""
 
 import errno
 import signal
@@ -12,36 +12,36 @@ from starlette.types import ASGIApp
 from floe.api.gate import is_loopback
 from floe.errors import FloeError
 
-# Whoever waits for an answer gets it, but a client that waits for changes is not waited for.
+# Time for pending requests to finish; clients that wait for changes are cut off.
 GRACEFUL_SECONDS = 5
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 2048
-# Who listens on all addresses of this machine, and under which of them it finds itself.
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked at, not listened on
+# Maps wildcard addresses to the loopback address.
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
 class UnsafeAddressError(FloeError):
-    """Others could reach an API that asks nobody who they are."""
+    """An API without login would be reachable from other machines."""
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"{host} can be reached by others, and --no-auth would let all of them do everything. "
-            "Leave out --no-auth, or listen on 127.0.0.1."
+            f"{host} is reachable from other machines, and --no-auth would give all of them full "
+            "access. Remove --no-auth, or listen on 127.0.0.1."
         )
 
 
 class AddressTakenError(FloeError):
-    """Another program listens there already."""
+    """The port is already in use."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(
-            f"Port {port} of {host} is taken by another program, perhaps another floe api. "
+            f"Port {port} on {host} is already in use, perhaps by another floe api. "
             "Stop it, or choose another port with --port."
         )
 
 
 class AddressError(FloeError):
-    """The address cannot be listened on."""
+    """The server cannot listen on this address."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(
@@ -50,11 +50,11 @@ class AddressError(FloeError):
 
 
 def listen(host: str, port: int, *, login: bool) -> socket.socket:
-    """Take the address; port 0 is any that is free. Callers wait from here on."""
+    """Bind the address and listen; port 0 picks any free port."""
     if not login and not is_loopback(host):
         raise UnsafeAddressError(host)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, or asyncio would not know that small answers must not wait for each other.
+    # With IPPROTO_TCP, asyncio sets TCP_NODELAY, so that small responses are not delayed.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -64,7 +64,7 @@ def listen(host: str, port: int, *, login: bool) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             raise AddressTakenError(host, port) from error
         raise AddressError(host, port, error.strerror or str(error)) from error
-    # Set here too: two programs may bind at once, and only one may listen.
+    # Two programs can bind at the same time, but only one of them can listen.
     try:
         listener.listen(BACKLOG)
     except OSError as error:
@@ -74,13 +74,13 @@ def listen(host: str, port: int, *, login: bool) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return the address that a browser takes, also that of somebody else's machine."""
+    """Return the URL for browsers, including those on other machines."""
     host, port = listener.getsockname()[:2]
     return _url(socket.gethostname() if host in EVERYWHERE else host, port)
 
 
 def local_url_of(listener: socket.socket) -> str:
-    """Return the address that programs of this machine take."""
+    """Return the URL for programs on this machine."""
     host, port = listener.getsockname()[:2]
     return _url(EVERYWHERE.get(host, host), port)
 
@@ -96,17 +96,17 @@ def serve(
     *,
     websockets: bool = False,
 ) -> None:
-    """Answer requests until Ctrl-C or SIGTERM; then finish what is being answered.
+    """Serve requests until Ctrl-C or SIGTERM, then finish the current ones.
 
-    Whoever was welcomed may send a signal: it is heeded from then on.
+    Signals are handled from before `welcome` is called.
     """
     config = uvicorn.Config(
         app,
         log_level="warning",
-        # A line per request would cost as much as the request, and could hold a token.
+        # A line per request would cost as much as the request, and could contain a token.
         access_log=False,
         server_header=False,
-        # Anybody can write X-Forwarded-For: whoever believes it counts no address's wrong tokens.
+        # X-Forwarded-For can be forged, which would bypass the limit of invalid tokens.
         proxy_headers=False,
         ws="auto" if websockets else "none",
         timeout_graceful_shutdown=GRACEFUL_SECONDS,
@@ -114,30 +114,30 @@ def serve(
         backlog=BACKLOG,
     )
     server = _Server(config)
-    with listener, _signals_kept(server.tell):
+    with listener, _handle_stop_signals(server.request_stop):
         welcome()
         server.run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """A server that heeds a signal also if that comes before it listens for signals itself."""
+    """A server that also handles signals received before it starts."""
 
-    _told = False
+    _stop_requested = False
 
-    def tell(self, *_: object) -> None:
-        """Let it end as soon as it has started."""
-        self._told = True
+    def request_stop(self, *_: object) -> None:
+        """Stop as soon as the server has started."""
+        self._stop_requested = True
 
     async def main_loop(self) -> None:
-        if not self._told:
+        if not self._stop_requested:
             await super().main_loop()
 
 
 @contextmanager
-def _signals_kept(tell: Callable[..., None]) -> Iterator[None]:
-    """Being told to stop is not an error: uvicorn raises the signal again when all is done."""
+def _handle_stop_signals(handle: Callable[..., None]) -> Iterator[None]:
+    """Handle stop signals, because uvicorn raises them again after shutdown."""
     stops = (signal.SIGINT, signal.SIGTERM)
-    before = {stop: signal.signal(stop, tell) for stop in stops}
+    before = {stop: signal.signal(stop, handle) for stop in stops}
     try:
         yield
     finally:

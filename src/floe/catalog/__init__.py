@@ -1,5 +1,6 @@
-"""What exists: datasets, versions, processes, runs, edges. The only place that speaks to its
-database.
+"""The catalog: datasets, versions, processes, runs and lineage, in one database.
+
+Only this package uses that database.
 """
 
 from importlib import import_module
@@ -13,21 +14,19 @@ from floe.catalog.changes import (
     read_cursor,
     record_change,
 )
-from floe.catalog.checks import list_checks, list_results, put_check, record_result
-from floe.catalog.database import Catalog, open_catalog
+from floe.catalog.checks import list_checks, put_check, record_result
+from floe.catalog.database import Catalog, catalog_url, open_catalog
 from floe.catalog.datasets import (
     add_alias,
     create_dataset,
     find_dataset,
-    list_dataset_events,
-    list_datasets,
     list_tags,
     rename_dataset,
     replace_tags,
     set_status,
     update_dataset,
 )
-from floe.catalog.edges import list_consumers, list_producers, observe_edges
+from floe.catalog.edges import list_consumers, list_producers
 from floe.catalog.errors import DatasetNotFoundError, NotFoundError, ProcessNotFoundError
 from floe.catalog.migrate import check_catalog, open_ready_catalog, upgrade_catalog
 from floe.catalog.processes import (
@@ -36,19 +35,13 @@ from floe.catalog.processes import (
     list_processes,
     register_process,
 )
-from floe.catalog.runs import finish_run, get_run, last_successful_run, list_runs, start_run
+from floe.catalog.runs import finish_run, get_run, list_runs
 from floe.catalog.schemas import Column, diff_schemas, list_columns, store_schemas
-from floe.catalog.slas import describe_sla, list_stale_datasets, put_sla
-from floe.catalog.versions import (
-    advance_version,
-    get_version,
-    latest_ready,
-    list_versions,
-    reserve_version,
-)
+from floe.catalog.slas import describe_sla, list_stale_datasets
+from floe.catalog.version_queries import get_version, latest_ready, list_versions
+from floe.catalog.versions import advance_version, reserve_version
 
 if TYPE_CHECKING:
-    from floe.catalog.location import catalog_url
     from floe.catalog.projects import Report, register_project
 
 __all__ = [
@@ -73,27 +66,21 @@ __all__ = [
     "get_run",
     "get_version",
     "last_position",
-    "last_successful_run",
     "latest_ready",
     "list_changes",
     "list_checks",
     "list_columns",
     "list_consumers",
-    "list_dataset_events",
-    "list_datasets",
     "list_processes",
     "list_producers",
-    "list_results",
     "list_runs",
     "list_stale_datasets",
     "list_tags",
     "list_versions",
     "move_cursor",
-    "observe_edges",
     "open_catalog",
     "open_ready_catalog",
     "put_check",
-    "put_sla",
     "read_cursor",
     "record_change",
     "record_result",
@@ -103,24 +90,21 @@ __all__ = [
     "replace_tags",
     "reserve_version",
     "set_status",
-    "start_run",
     "store_schemas",
     "update_dataset",
     "upgrade_catalog",
 ]
 
-# What needs the language's models, at its home: fetched when first asked for, because whoever
-# serves a catalog or reads it declares nothing.
-_HOMES = {
+# Loaded on first use: they import the spec's models, which readers of a catalog do not need.
+_LAZY_MODULES = {
     "Report": "projects",
-    "catalog_url": "location",
     "register_project": "projects",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_LAZY_MODULES[name]}"), name)
     globals()[name] = value
     return value

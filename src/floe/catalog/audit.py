@@ -1,7 +1,7 @@
 """The audit log: who changed what, with the values before and after."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import insert, select
@@ -10,7 +10,48 @@ from sqlalchemy.orm import Session
 from floe import clock
 from floe.catalog.tables import AuditLog
 
-LONGEST_KEY = 600
+
+@dataclass
+class Difference:
+    """The fields of an object that changed, with their values before and after."""
+
+    before: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.after)
+
+    def add(self, name: str, before: Any, after: Any) -> None:
+        self.before[name], self.after[name] = before, after
+
+    def update(self, other: "Difference") -> None:
+        self.before.update(other.before)
+        self.after.update(other.after)
+
+
+def change_fields(row: Any, values: Mapping[str, Any]) -> Difference:
+    """Set the fields of a row that differ and `updated_at`; return what changed."""
+    difference = Difference()
+    for name, value in values.items():
+        if (before := getattr(row, name)) != value:
+            difference.add(name, before, value)
+            setattr(row, name, value)
+    if difference:
+        row.updated_at = clock.now()
+    return difference
+
+
+def apply_fields(row: Any, values: Mapping[str, Any]) -> list[str]:
+    """Set the fields of a row that differ; return only their names."""
+    return list(change_fields(row, values).after)
+
+
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without those that are None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+MAX_KEY_LENGTH = 600
 
 
 def record_audit(
@@ -24,7 +65,7 @@ def record_audit(
     after: Any = None,
     reason: str | None = None,
 ) -> None:
-    """Write that somebody changed something, in the transaction that changes it."""
+    """Add an audit entry in the same transaction as the change."""
     session.add(
         AuditLog(
             occurred_at=clock.now(),
@@ -40,8 +81,8 @@ def record_audit(
 
 
 @dataclass(frozen=True)
-class Deed:
-    """What was done to one thing."""
+class AuditRecord:
+    """An action on one object, with the values before and after."""
 
     action: str
     object_type: str
@@ -51,21 +92,21 @@ class Deed:
     reason: str | None = None
 
 
-def record_audits(session: Session, actor: str, deeds: Iterable[Deed]) -> None:
-    """Write that somebody changed many things at once, in one statement."""
+def record_audits(session: Session, actor: str, records: Iterable[AuditRecord]) -> None:
+    """Add many audit entries in one statement."""
     now = clock.now()
     rows = [
         {
             "occurred_at": now,
             "actor": actor,
-            "action": deed.action,
-            "object_type": deed.object_type,
-            "object_key": deed.object_key,
-            "before_json": deed.before,
-            "after_json": deed.after,
-            "reason": deed.reason,
+            "action": record.action,
+            "object_type": record.object_type,
+            "object_key": record.object_key,
+            "before_json": record.before,
+            "after_json": record.after,
+            "reason": record.reason,
         }
-        for deed in deeds
+        for record in records
     ]
     if rows:
         session.execute(insert(AuditLog), rows)
@@ -79,7 +120,7 @@ def list_audit(
     before_id: int | None = None,
     limit: int = 100,
 ) -> Sequence[AuditLog]:
-    """Return entries, the newest first, from before one on."""
+    """Return entries older than `before_id`, newest first."""
     query = select(AuditLog)
     if object_type is not None:
         query = query.where(AuditLog.object_type == object_type)

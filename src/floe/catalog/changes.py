@@ -1,4 +1,4 @@
-"""The ordered log of changes: appended in commit order, read from a cursor, without gaps."""
+"""The change log: written in commit order without gaps, read from a cursor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -17,7 +17,7 @@ HEAD_ID = 1
 
 @dataclass(frozen=True)
 class NewChange:
-    """What happened, before it has a position."""
+    """A change that has no position in the log yet."""
 
     kind: str
     dataset_id: int | None = None
@@ -30,23 +30,23 @@ class NewChange:
 
 
 def record_change(session: Session, change: NewChange) -> None:
-    """Remember a change; it gets its position as the last thing before the commit."""
+    """Queue a change; it gets its position just before the commit."""
     session.info.setdefault("changes", []).append(change)
 
 
 def write_pending_changes(session: Session) -> None:
-    """Give every remembered change its position.
+    """Write the queued changes with their positions.
 
-    The row of CHANGE_HEAD stays locked from here to the commit, so positions are handed out in
-    commit order and a rolled-back writer leaves no gap. It is locked last and therefore briefly.
+    The row of CHANGE_HEAD stays locked until the commit, so positions follow the commit order
+    and a rollback leaves no gap. It is locked last, to hold the lock only briefly.
     """
     pending: list[NewChange] = session.info.pop("changes", [])
     if not pending:
         return
     session.flush()
     first = _take_positions(session, len(pending))
-    moment = clock.now()
-    rows = [_row(change, first + index, moment) for index, change in enumerate(pending)]
+    now = clock.now()
+    rows = [_row(change, first + index, now) for index, change in enumerate(pending)]
     session.execute(insert(Change), rows)
 
 
@@ -59,34 +59,34 @@ def _take_positions(session: Session, count: int) -> int:
     return last_position(session) - count + 1
 
 
-def _row(change: NewChange, position: int, moment: datetime) -> dict[str, Any]:
+def _row(change: NewChange, position: int, occurred_at: datetime) -> dict[str, Any]:
     row = {field.name: getattr(change, field.name) for field in fields(change)}
     row["detail_json"] = row.pop("detail")
-    return {**row, "position": position, "occurred_at": moment}
+    return {**row, "position": position, "occurred_at": occurred_at}
 
 
 def last_position(session: Session) -> int:
-    """Return the position of the newest change, 0 when there is none."""
+    """Return the position of the newest change, or 0 if there are no changes."""
     return session.scalars(
         select(ChangeHead.last_position).where(ChangeHead.head_id == HEAD_ID)
     ).one()
 
 
 def list_changes(session: Session, after: int, limit: int = 1000) -> Sequence[Change]:
-    """Return the changes after a position, in order."""
+    """Return the changes after a position, oldest first."""
     return session.scalars(
         select(Change).where(Change.position > after).order_by(Change.position).limit(limit)
     ).all()
 
 
 def read_cursor(session: Session, reader: str) -> int:
-    """Return how far a reader has come, 0 for a new one."""
+    """Return the last position that a reader has processed; 0 for a new reader."""
     cursor = session.get(ChangeCursor, reader)
     return cursor.position if cursor else 0
 
 
 def move_cursor(session: Session, reader: str, position: int) -> None:
-    """Remember how far a reader has come. It never goes back."""
+    """Store the last position that a reader has processed; it never moves back."""
     start = {"reader": reader, "change_position": 0, "updated_at": clock.now()}
     store_of(session).upsert(session, ChangeCursor, [start], key=("reader",), update=())
     session.execute(

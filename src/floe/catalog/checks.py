@@ -1,4 +1,4 @@
-"""Checks: rules on the versions of a dataset, and their verdicts."""
+"""Checks: rules on the versions of a dataset, and their results."""
 
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
@@ -7,7 +7,7 @@ from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from floe import clock
-from floe.catalog.rows import apply_fields
+from floe.catalog.audit import apply_fields
 from floe.catalog.tables import QualityCheckDef, QualityCheckResult
 
 PASS, FAIL, WARN = "PASS", "FAIL", "WARN"
@@ -15,7 +15,7 @@ REJECT = "REJECT"
 
 
 class CheckFields(TypedDict, total=False):
-    """What a check says."""
+    """The definition of a check."""
 
     kind: str
     severity: str
@@ -28,7 +28,7 @@ class CheckFields(TypedDict, total=False):
 def put_check(
     session: Session, dataset_id: int, name: str, **values: Unpack[CheckFields]
 ) -> QualityCheckDef:
-    """Define a check under its name, or change what differs of it."""
+    """Create a check, or update the existing one of that name."""
     check = session.scalar(
         select(QualityCheckDef).where(
             QualityCheckDef.dataset_id == dataset_id, QualityCheckDef.name == name
@@ -44,7 +44,7 @@ def put_check(
 
 
 def new_check(dataset_id: int, name: str, **values: Unpack[CheckFields]) -> QualityCheckDef:
-    """Build a check's row without writing it."""
+    """Build the row of a new check without storing it."""
     values.setdefault("active", True)
     values.setdefault("severity", REJECT)
     return QualityCheckDef(dataset_id=dataset_id, name=name, created_at=clock.now(), **values)
@@ -53,7 +53,7 @@ def new_check(dataset_id: int, name: str, **values: Unpack[CheckFields]) -> Qual
 def list_checks(
     session: Session, dataset_id: int, *, after: str = "", limit: int | None = None
 ) -> Sequence[QualityCheckDef]:
-    """Return the checks of a dataset that are in force by name, from after one on."""
+    """Return the active checks of a dataset with names after `after`, sorted by name."""
     of = QualityCheckDef
     return session.scalars(
         select(of)
@@ -73,7 +73,7 @@ def record_result(
     failed_rows: int | None = None,
     detail: Any = None,
 ) -> QualityCheckResult:
-    """Write the verdict of a check on a version."""
+    """Store the result of a check on a version."""
     result = QualityCheckResult(
         qdef_id=check.qdef_id,
         dataset_version_id=dataset_version_id,
@@ -88,20 +88,6 @@ def record_result(
     return result
 
 
-def list_results(
-    session: Session, dataset_id: int, *, dataset_version_id: int | None = None, limit: int = 100
-) -> Sequence[QualityCheckResult]:
-    """Return the newest verdicts on a dataset, or on one version of it."""
-    query = (
-        select(QualityCheckResult)
-        .join(QualityCheckDef, QualityCheckDef.qdef_id == QualityCheckResult.qdef_id)
-        .where(QualityCheckDef.dataset_id == dataset_id)
-    )
-    if dataset_version_id is not None:
-        query = query.where(QualityCheckResult.dataset_version_id == dataset_version_id)
-    return session.scalars(query.order_by(QualityCheckResult.qres_id.desc()).limit(limit)).all()
-
-
 def page_results(
     session: Session,
     dataset_id: int,
@@ -110,7 +96,7 @@ def page_results(
     before_id: int | None = None,
     limit: int = 100,
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Return verdicts on a dataset with the names of their checks, the newest first."""
+    """Return check results of a dataset with the check names, newest first."""
     of = QualityCheckResult.__table__.c
     query = (
         select(*of, QualityCheckDef.name, QualityCheckDef.severity)
@@ -125,7 +111,7 @@ def page_results(
 
 
 def list_measured(session: Session, dataset_id: int, name: str, *, limit: int) -> list[int]:
-    """Return what a check measured on good versions before, the newest first."""
+    """Return what a check measured when it passed before, newest first."""
     query = (
         select(QualityCheckResult.detail_json)
         .join(QualityCheckDef, QualityCheckDef.qdef_id == QualityCheckResult.qdef_id)

@@ -1,48 +1,96 @@
-"""Column lineage: which columns feed a column, which it feeds, by what kind of use and process."""
+"""Column lineage: which columns feed which, through which process and how.
+
+A process has one column lineage for each dataset it writes. Each distinct lineage is stored once,
+under its hash; the one seen last is current.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import case, func, or_, select
-from sqlalchemy.orm import Session
+from msgspec import Struct
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
-from floe.catalog.column_edges import ALL_COLUMNS, ColumnRef, is_current
 from floe.catalog.errors import NotFoundError
 from floe.catalog.schemas import list_columns
 from floe.catalog.stores import store_of
-from floe.catalog.tables import ColumnEdge, Dataset, Process
+from floe.catalog.tables import ColumnEdge, ColumnSighting, Dataset, Process
+from floe.spec.nearby import suggest
+
+DIRECT, AGGREGATE, FILTER, JOIN = "DIRECT", "AGGREGATE", "FILTER", "JOIN"
+
+ALL_COLUMNS = "*"
+"""All rows: as a target, what a filter affects; as a source, rows that are only counted."""
+
+
+class ColumnRef(NamedTuple):
+    """A column of a dataset."""
+
+    dataset_id: int
+    column: str
+
+
+def is_current() -> ColumnElement[bool]:
+    """Select the edges of the newest lineage of each process and dataset."""
+    sighting, newer = aliased(ColumnSighting), aliased(ColumnSighting)
+    superseded = (
+        select(newer.process_id)
+        .where(
+            newer.process_id == sighting.process_id,
+            newer.dataset_id == sighting.dataset_id,
+            or_(
+                newer.last_seen > sighting.last_seen,
+                and_(
+                    newer.last_seen == sighting.last_seen,
+                    newer.lineage_hash > sighting.lineage_hash,
+                ),
+            ),
+        )
+        .exists()
+    )
+    return (
+        select(sighting.process_id)
+        .where(
+            sighting.process_id == ColumnEdge.process_id,
+            sighting.dataset_id == ColumnEdge.target_dataset_id,
+            sighting.lineage_hash == ColumnEdge.lineage_hash,
+            ~superseded,
+        )
+        .exists()
+    )
+
 
 Side = Literal["upstream", "downstream"]
 
 DEFAULT_DEPTH = 5
+
 MAX_COLUMNS = 10_000
-# Up to so many names are looked for in the index; beyond it whole datasets are read.
+
+# More column names than this are not looked up in the index: whole datasets are read instead.
 MAX_NAMES = 100
 
 
 class ColumnNotFoundError(NotFoundError):
-    """A column was named that its dataset does not have."""
+    """The dataset has no such column."""
 
     def __init__(self, dataset: str, column: str, known: Sequence[str]) -> None:
-        near = get_close_matches(column, known, n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(known) or 'none'}."
+        hint = suggest(column, known, f"Columns: {', '.join(known) or 'none'}.")
         super().__init__(f"Dataset '{dataset}' has no column '{column}'. {hint}")
 
 
-class ColumnNode(NamedTuple):
+class ColumnNode(Struct, gc=False):
     """A column that a walk reached."""
 
     dataset_id: int
     dataset: str
     column: str
     depth: int
-    more: bool = False  # the walk stopped here, and the graph goes on
+    more: bool = False  # the walk stopped here although the graph continues
 
 
 class ColumnLink(NamedTuple):
-    """A column that feeds another: taken over, aggregated, or used to filter or to join."""
+    """A column that feeds another: copied, aggregated, filtered or joined by."""
 
     source: ColumnRef
     target: ColumnRef
@@ -52,7 +100,7 @@ class ColumnLink(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnLineage:
-    """What a walk over columns found: the start first, then the others by distance."""
+    """The result of a walk over columns, in order of distance from the start."""
 
     columns: Sequence[ColumnNode]
     edges: Sequence[ColumnLink]
@@ -68,7 +116,10 @@ def walk_columns(
     *,
     max_columns: int = MAX_COLUMNS,
 ) -> ColumnLineage:
-    """Walk from one column of a dataset, or from all that have lineage, one query per level."""
+    """Walk from one column, or from all columns of a dataset that have lineage.
+
+    Runs one query per level.
+    """
     start = _start(session, dataset, column, direction)
     walk = _ColumnWalk(direction, dict.fromkeys(start, 0), {}, start, max_columns)
     for level in range(1, depth + 1):
@@ -84,11 +135,10 @@ def walk_columns(
     return ColumnLineage(_name(session, walk.depths, more), list(walk.links), truncated)
 
 
-def list_also_read(session: Session, dataset: Dataset) -> list[str]:
-    """Return datasets whose rows decide on a dataset, while no column of it is made from them.
+def list_row_sources(session: Session, dataset: Dataset) -> list[str]:
+    """Return the input datasets that feed no column of a dataset, only its rows.
 
-    They are counted, joined or filtered by: each of their edges is about rows (`*`), at its source
-    or its target.
+    They are used to count, join or filter: each of their edges has `*` as its source or target.
     """
     about_rows = or_(
         ColumnEdge.source_column == ALL_COLUMNS, ColumnEdge.target_column == ALL_COLUMNS
@@ -107,7 +157,7 @@ def list_also_read(session: Session, dataset: Dataset) -> list[str]:
 
 @dataclass
 class _ColumnWalk:
-    """How far a walk has come."""
+    """The state of a walk over columns."""
 
     direction: Side
     depths: dict[ColumnRef, int]
@@ -117,7 +167,7 @@ class _ColumnWalk:
     truncated: bool = False
 
     def take(self, links: Iterable[ColumnLink], level: int) -> None:
-        """Go one level further."""
+        """Add the links of the next level."""
         self.frontier = []
         for link in links:
             far = link.target if self.direction == "downstream" else link.source
@@ -136,9 +186,9 @@ def _start(
     if column is None:
         linked = _linked_columns(session, dataset.dataset_id, direction)
         return [ColumnRef(dataset.dataset_id, name) for name in linked]
-    known = [one.name for one in list_columns(session, dataset.schema_hash)]
+    known = [known_column.name for known_column in list_columns(session, dataset.schema_hash)]
     if column not in known:
-        # A schema is not always reported where lineage is.
+        # Lineage can be reported without a schema.
         known += _linked_columns(session, dataset.dataset_id, "upstream")
         known += _linked_columns(session, dataset.dataset_id, "downstream")
     if column not in known:

@@ -1,6 +1,6 @@
-"""Edges: who reads and writes what, as declared and as observed.
+"""Edges: which processes read and write which datasets, declared and observed.
 
-An edge is never deleted. One that is no longer declared ends, and opens again when it returns.
+An edge is never deleted. If it is no longer declared, it ends; if it is declared again, it reopens.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ KEY = ("source_type", "source_id", "target_type", "target_id", "edge_role", "kno
 
 
 class Node(NamedTuple):
-    """A place in the graph: a dataset or a process, by its number."""
+    """A node of the graph: a dataset or a process, by id."""
 
     type: str
     id: int
@@ -32,7 +32,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class NewEdge:
-    """An edge to be written: data or control goes from its source to its target."""
+    """An edge to write: data or control flows from source to target."""
 
     source: Node
     target: Node
@@ -42,7 +42,7 @@ class NewEdge:
 
 @dataclass(frozen=True)
 class EdgeChanges:
-    """What writing edges did to the graph."""
+    """How many edges were added, reopened and ended."""
 
     added: int = 0
     reopened: int = 0
@@ -50,30 +50,25 @@ class EdgeChanges:
 
 
 def consumes(dataset_id: int, process_id: int, transform: str | None = None) -> NewEdge:
-    """A process reads a dataset."""
+    """Build the edge of a process that reads a dataset."""
     return NewEdge(Node(DATASET, dataset_id), Node(PROCESS, process_id), CONSUMES, transform)
 
 
 def produces(process_id: int, dataset_id: int, transform: str | None = None) -> NewEdge:
-    """A process writes a dataset."""
+    """Build the edge of a process that writes a dataset."""
     return NewEdge(Node(PROCESS, process_id), Node(DATASET, dataset_id), PRODUCES, transform)
 
 
-def triggers(first_id: int, then_id: int) -> NewEdge:
-    """A process starts when another has ended, as a scheduler's conditions say."""
-    return NewEdge(Node(PROCESS, first_id), Node(PROCESS, then_id), TRIGGERS)
+def triggers(upstream_id: int, downstream_id: int) -> NewEdge:
+    """Build the edge of a process that its scheduler starts after another one."""
+    return NewEdge(Node(PROCESS, upstream_id), Node(PROCESS, downstream_id), TRIGGERS)
 
 
 def declare_edges(
     session: Session, edges: Iterable[NewEdge], declared_at: datetime | None = None
 ) -> EdgeChanges:
-    """Write edges that somebody declares; those that had ended open again."""
-    return _write_edges(session, list(edges), DECLARED, declared_at or clock.now())
-
-
-def observe_edges(session: Session, edges: Iterable[NewEdge], seen_at: datetime) -> EdgeChanges:
-    """Write edges that a run showed. Reports may come late and in any order, with one result."""
-    return _write_edges(session, list(edges), OBSERVED, seen_at)
+    """Write declared edges; reopen those that had ended."""
+    return write_edges(session, list(edges), DECLARED, declared_at or clock.now())
 
 
 def redeclare_edges(
@@ -82,18 +77,18 @@ def redeclare_edges(
     edges: Iterable[NewEdge],
     declared_at: datetime | None = None,
 ) -> EdgeChanges:
-    """Make these the only declared edges of the processes: write them, end the others."""
-    moment, wanted = declared_at or clock.now(), list(edges)
+    """Make these the only declared edges of the processes; end all others."""
+    seen_at, wanted = declared_at or clock.now(), list(edges)
     keep = {_key(edge, DECLARED) for edge in wanted}
     declared = _declared_by(session, process_ids)
-    gone = [row.edge_id for row in declared if row.ended_at is None and _row_key(row) not in keep]
-    end_edges(session, gone, moment)
-    written = declare_edges(session, wanted, moment)
-    return EdgeChanges(written.added, written.reopened, ended=len(gone))
+    ended = [row.edge_id for row in declared if row.ended_at is None and _row_key(row) not in keep]
+    end_edges(session, ended, seen_at)
+    written = declare_edges(session, wanted, seen_at)
+    return EdgeChanges(written.added, written.reopened, ended=len(ended))
 
 
 def end_edges(session: Session, edge_ids: Sequence[int], ended_at: datetime | None = None) -> None:
-    """End edges that are open."""
+    """Set the end of edges that have none."""
     _update(session, edge_ids, LineageEdge.ended_at.is_(None), ended_at=ended_at or clock.now())
 
 
@@ -121,24 +116,25 @@ def list_producers(session: Session, dataset_id: int) -> Sequence[Process]:
     return session.scalars(select(Process).where(writes).order_by(Process.process_key)).all()
 
 
-def _write_edges(
-    session: Session, edges: Sequence[NewEdge], known_by: str, moment: datetime
+def write_edges(
+    session: Session, edges: Sequence[NewEdge], known_by: str, seen_at: datetime
 ) -> EdgeChanges:
+    """Write declared or observed edges; the result is the same in any order of times."""
     wanted = {_key(edge, known_by): edge for edge in edges}
     known = {_row_key(row) for row in _stored(session, edges, known_by)}
-    new = [_row(edge, known_by, moment) for key, edge in wanted.items() if key not in known]
+    new = [_row(edge, known_by, seen_at) for key, edge in wanted.items() if key not in known]
     if new:
         store_of(session).upsert(session, LineageEdge, new, key=KEY, update=())
-    # Read after the insert: another writer may have been first, and its times count too.
+    # Read again after the insert: another writer may have inserted the same edge first.
     stored = [row for row in _stored(session, edges, known_by) if _row_key(row) in wanted]
     _set_transforms(session, stored, wanted)
-    _widen_sight(session, stored, moment)
-    return EdgeChanges(len(new), _reopen(session, stored, moment))
+    _extend_sightings(session, stored, seen_at)
+    return EdgeChanges(len(new), _reopen(session, stored, seen_at))
 
 
 def _stored(session: Session, edges: Sequence[NewEdge], known_by: str) -> list[Any]:
-    # Looked up from the end with few edges: half the catalog may read one dataset, but no
-    # process reads half the catalog.
+    # Look up edges by the end that has few: many processes may read one dataset, but a process
+    # reads few datasets.
     owners: dict[tuple[str, str], set[int]] = defaultdict(set)
     for edge in edges:
         writes = (edge.source.type, edge.target.type) == (PROCESS, DATASET)
@@ -152,7 +148,7 @@ def _stored(session: Session, edges: Sequence[NewEdge], known_by: str) -> list[A
 
 
 def _declared_by(session: Session, process_ids: Sequence[int]) -> list[Any]:
-    # A process declares what it reads, writes and waits for. Who waits for it is not its own.
+    # A process declares what it reads, writes and waits for, not which processes wait for it.
     ins = _edges_at(session, "target", PROCESS, process_ids, DECLARED)
     outs = _edges_at(session, "source", PROCESS, process_ids, DECLARED)
     return [*ins, *(row for row in outs if row.target_type == DATASET)]
@@ -184,17 +180,17 @@ def _set_transforms(
         session.execute(update(LineageEdge), changed)
 
 
-def _widen_sight(session: Session, stored: Sequence[Any], moment: datetime) -> None:
-    # The conditions stand in the statements too, so that a neighbour's newer time is not undone.
-    later = [row.edge_id for row in stored if row.last_seen < moment]
-    _update(session, later, LineageEdge.last_seen < moment, last_seen=moment)
-    earlier = [row.edge_id for row in stored if row.first_seen > moment]
-    _update(session, earlier, LineageEdge.first_seen > moment, first_seen=moment)
+def _extend_sightings(session: Session, stored: Sequence[Any], seen_at: datetime) -> None:
+    # The statements repeat the conditions, so that they cannot undo a concurrent writer's update.
+    later = [row.edge_id for row in stored if row.last_seen < seen_at]
+    _update(session, later, LineageEdge.last_seen < seen_at, last_seen=seen_at)
+    earlier = [row.edge_id for row in stored if row.first_seen > seen_at]
+    _update(session, earlier, LineageEdge.first_seen > seen_at, first_seen=seen_at)
 
 
-def _reopen(session: Session, stored: Sequence[Any], moment: datetime) -> int:
-    ended = [row.edge_id for row in stored if row.ended_at and row.ended_at <= moment]
-    _update(session, ended, LineageEdge.ended_at <= moment, ended_at=None)
+def _reopen(session: Session, stored: Sequence[Any], seen_at: datetime) -> int:
+    ended = [row.edge_id for row in stored if row.ended_at and row.ended_at <= seen_at]
+    _update(session, ended, LineageEdge.ended_at <= seen_at, ended_at=None)
     return len(ended)
 
 
@@ -211,12 +207,12 @@ def _update(
         )
 
 
-def _row(edge: NewEdge, known_by: str, moment: datetime) -> dict[str, Any]:
+def _row(edge: NewEdge, known_by: str, seen_at: datetime) -> dict[str, Any]:
     return {
         **dict(zip(KEY, _key(edge, known_by), strict=True)),
         "transform_meta": edge.transform,
-        "first_seen": moment,
-        "last_seen": moment,
+        "first_seen": seen_at,
+        "last_seen": seen_at,
         "created_at": clock.now(),
     }
 

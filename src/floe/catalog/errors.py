@@ -1,22 +1,17 @@
-"""What can be wrong with a question to the catalog, and what to do then."""
+"""Errors of the catalog's functions, with a hint what to do next."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from floe.errors import FloeError
-
-
-def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
-    near = get_close_matches(name, list(known), n=1)
-    return f"Did you mean '{near[0]}'?" if near else otherwise
+from floe.spec.nearby import suggest
 
 
 class NotFoundError(FloeError):
-    """Something was named that the catalog does not hold."""
+    """The catalog does not have the requested object."""
 
 
 class DatasetNotFoundError(NotFoundError):
-    """A dataset was named that the catalog does not hold."""
+    """The catalog has no dataset of this name."""
 
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         self.name = name
@@ -25,7 +20,7 @@ class DatasetNotFoundError(NotFoundError):
 
 
 class AmbiguousDatasetError(FloeError):
-    """A short name fits several datasets."""
+    """A short name matches several datasets."""
 
     def __init__(self, name: str, full_names: Iterable[str]) -> None:
         listed = ", ".join(f"'{full_name}'" for full_name in sorted(full_names))
@@ -33,16 +28,16 @@ class AmbiguousDatasetError(FloeError):
 
 
 class ProcessNotFoundError(NotFoundError):
-    """A process was named that the catalog does not hold."""
+    """The catalog has no process with this key."""
 
     def __init__(self, key: str, known: Iterable[str] = ()) -> None:
         self.key = key
-        hint = _hint(key, known, "List them with: floe processes")
+        hint = suggest(key, known, "List them with: floe processes")
         super().__init__(f"No process with the key '{key}' is registered. {hint}")
 
 
 class AmbiguousProcessError(FloeError):
-    """A short name fits several processes."""
+    """A short name matches several processes."""
 
     def __init__(self, name: str, keys: Iterable[str]) -> None:
         listed = ", ".join(f"'{key}'" for key in sorted(keys))
@@ -50,40 +45,42 @@ class AmbiguousProcessError(FloeError):
 
 
 class VersionNotFoundError(NotFoundError):
-    """A version was named that the dataset does not have."""
+    """The dataset has no version with this tag."""
 
     def __init__(self, dataset: str, tag: str, known: Iterable[str] = ()) -> None:
-        hint = _hint(tag, known, f"List them with: floe versions {dataset}")
+        hint = suggest(tag, known, f"List them with: floe versions {dataset}")
         super().__init__(f"Dataset '{dataset}' has no version '{tag}'. {hint}")
 
 
 class RunNotFoundError(NotFoundError):
-    """A run was named that the catalog does not hold."""
+    """The catalog has no run with this id."""
 
     def __init__(self, run_uuid: str) -> None:
-        super().__init__(f"No run '{run_uuid}' is known. List them with: floe runs")
+        super().__init__(f"No run with id '{run_uuid}'. List them with: floe runs")
 
 
 class RunAmbiguousError(NotFoundError):
-    """The first letters of a run's id were given, and several begin so."""
+    """Several run ids start with the given prefix."""
 
-    def __init__(self, beginning: str, found: Iterable[str]) -> None:
-        listed = ", ".join(sorted(found))
-        super().__init__(f"Several runs begin with '{beginning}': {listed}. Give more letters.")
+    def __init__(self, prefix: str, matches: Iterable[str]) -> None:
+        listed = ", ".join(sorted(matches))
+        super().__init__(f"Several run ids start with '{prefix}': {listed}. Use a longer prefix.")
 
 
 class RegistrationNotFoundError(NotFoundError):
-    """A registration was named that the catalog does not hold."""
+    """No registration has this id."""
 
     def __init__(self, reg_id: int) -> None:
-        super().__init__(f"No registration has the number {reg_id}.")
+        super().__init__(
+            f"No registration with id {reg_id}. List them with: GET /api/v1/registrations"
+        )
 
 
 class WrongStateError(FloeError):
-    """Something is asked of a row that its state does not allow."""
+    """The object's state does not allow the requested change."""
 
-    def __init__(self, what: str, state: str, wanted: str, allowed: Iterable[str]) -> None:
-        super().__init__(f"{what} is {_refusal(state, wanted, sorted(allowed))}")
+    def __init__(self, subject: str, state: str, wanted: str, allowed: Iterable[str]) -> None:
+        super().__init__(f"{subject} is {_refusal(state, wanted, sorted(allowed))}")
 
 
 def _refusal(state: str, wanted: str, allowed: list[str]) -> str:
@@ -95,33 +92,33 @@ def _refusal(state: str, wanted: str, allowed: list[str]) -> str:
 
 
 class DatasetExistsError(FloeError):
-    """A name is taken."""
+    """A dataset of this name already exists."""
 
-    taken = "registered already. Choose another name."
+    problem = "already registered. Choose another name."
 
     def __init__(self, full_name: str) -> None:
-        super().__init__(f"A dataset named '{full_name}' is {self.taken}")
+        super().__init__(f"A dataset named '{full_name}' is {self.problem}")
 
 
 class RegistrationPendingError(DatasetExistsError):
-    """A dataset is asked for while a steward has yet to decide about it."""
+    """A registration of the dataset is already waiting for a steward's decision."""
 
-    taken = "asked for already. Wait for the decision: GET /api/v1/registrations?status=PENDING"
+    problem = "already requested. Wait for approval: GET /api/v1/registrations?status=PENDING"
 
 
 class WriterConflictError(FloeError):
-    """Two declared processes write one dataset that allows one writer."""
+    """Several declared processes write a dataset that allows only one writer."""
 
     def __init__(self, dataset: str, writers: Iterable[str]) -> None:
         listed = " and ".join(f"'{writer}'" for writer in sorted(writers))
         super().__init__(
             f"Dataset '{dataset}' is written by {listed}. "
-            f"Let one of them write it, or declare the dataset with 'writers: many'."
+            f"Let only one process write it, or declare the dataset with 'writers: many'."
         )
 
 
 class OwnedElsewhereError(FloeError):
-    """A project declares what another project owns."""
+    """A project declares an object that another project owns."""
 
     def __init__(self, kind: str, name: str, owner: str, project: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Raw events in bulk: read them all in the order of their time, and keep an import's place."""
+"""Raw events in bulk: read them in time order, and store the progress of imports."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """An event's body, packed as its codec says."""
+    """An event's body, encoded with its codec."""
 
     payload: bytes
     codec: str
@@ -27,7 +27,7 @@ class StoredBody:
 
 @dataclass(frozen=True)
 class ImportProgress:
-    """How far an import has come: lines and bytes that need not be read again."""
+    """The progress of an import: lines and bytes that are done, and lines rejected."""
 
     lines: int = 0
     bytes: int = 0
@@ -35,10 +35,9 @@ class ImportProgress:
 
 
 def stream_bodies(session: Session, wanted: EventFilter) -> Iterator[StoredBody]:
-    """Yield the bodies of events by their time, a few in memory at once.
+    """Yield the bodies of events in time order, a batch at a time.
 
-    It goes day by day, because a day is what the index and the partitions can hand out: nothing
-    larger is ever sorted.
+    Reads day by day, because index and partitions are by day: no larger set is ever sorted.
     """
     conditions = list(_conditions(wanted))
     day = _first_day(session, wanted.since)
@@ -54,8 +53,37 @@ def stream_bodies(session: Session, wanted: EventFilter) -> Iterator[StoredBody]
         day = session.scalar(select(func.min(RunEvent.event_day)).where(RunEvent.event_day > day))
 
 
+@dataclass(frozen=True, slots=True)
+class BodyWithId(StoredBody):
+    """An event's body with its id; ids follow the order of recording."""
+
+    event_id: int
+
+
+def last_of_next_events(session: Session, after: int, limit: int) -> int | None:
+    """Return the last id of the next `limit` events, or None if there are none."""
+    page = (
+        select(RunEvent.event_id)
+        .where(RunEvent.event_id > after)
+        .order_by(RunEvent.event_id)
+        .limit(limit)
+    )
+    last: int | None = session.scalar(select(func.max(page.subquery().c.event_id)))
+    return last
+
+
+def list_bodies(session: Session, after: int, until: int) -> list[BodyWithId]:
+    """Return the bodies of the events with ids in (after, until], sorted by id."""
+    rows = session.execute(
+        select(RunEvent.payload_json, RunEvent.payload_codec, RunEvent.event_id)
+        .where(RunEvent.event_id > after, RunEvent.event_id <= until)
+        .order_by(RunEvent.event_id)
+    )
+    return [BodyWithId(bytes(payload), codec, event_id) for payload, codec, event_id in rows]
+
+
 def begin_import(session: Session, source: str, started_by: str | None) -> ImportProgress:
-    """Return how far the import of a source has come; a new one begins here."""
+    """Return the progress of an import; create it if the source is new."""
     row = {
         "source": source,
         "done_lines": 0,
@@ -70,7 +98,7 @@ def begin_import(session: Session, source: str, started_by: str | None) -> Impor
 
 
 def move_import(connection: Connection | Session, source: str, progress: ImportProgress) -> None:
-    """Remember how far the import of a source has come, with all else that is committed then."""
+    """Store the progress of an import, in the caller's transaction."""
     connection.execute(
         update(ImportState)
         .where(ImportState.source == source)
@@ -84,24 +112,24 @@ def move_import(connection: Connection | Session, source: str, progress: ImportP
 
 
 class ImportRecorder(Recorder):
-    """Records claims, and in the same transaction how far their source is read after them."""
+    """Records claims, and in the same transaction the progress of their import."""
 
     def __init__(self, store: Store, source: str, dates: DateRules = DEFAULT_RULES) -> None:
         super().__init__(store, dates)
         self._source = source
-        self._places: dict[int, ImportProgress] = {}
+        self._progress: dict[int, ImportProgress] = {}
 
     def expect(self, claim: EventClaim, progress: ImportProgress) -> None:
-        """Say where the source is read up to once this claim is recorded."""
-        self._places[id(claim)] = progress
+        """Set the import's progress to store together with this claim."""
+        self._progress[id(claim)] = progress
 
     def clear(self) -> None:
-        """Forget the claims that were expected."""
-        self._places.clear()
+        """Forget all expected claims."""
+        self._progress.clear()
 
     def record(self, connection: Connection, claims: Sequence[EventClaim], now: datetime) -> None:
-        """Write a group of claims, which may be a part of those expected together."""
-        move_import(connection, self._source, self._places[id(claims[-1])])
+        """Write a group of claims, all or part of the expected ones."""
+        move_import(connection, self._source, self._progress[id(claims[-1])])
         super().record(connection, claims, now)
 
 

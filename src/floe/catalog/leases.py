@@ -1,4 +1,4 @@
-"""Leases: something that one holder at a time may do, until the lease ends by itself."""
+"""Leases: exclusive rights of one holder that expire by themselves."""
 
 from datetime import timedelta
 
@@ -11,28 +11,28 @@ from floe.catalog.tables import Lease
 
 
 def acquire_lease(session: Session, name: str, holder: str, lasts: timedelta) -> int | None:
-    """Take a lease that is free, ended or one's own; return its fence, None if another has it.
+    """Acquire or renew a lease; return its fence, or None if another holder has it.
 
-    The fence grows with every change of holder. A writer that slept past its lease carries an
-    old one and can be refused.
+    The fence grows with every change of holder, so a writer whose lease expired has an old fence
+    and can be refused.
     """
-    moment = clock.now()
-    ended = {"name": name, "holder": "", "fence": 0, "acquired_at": moment, "expires_at": moment}
-    store_of(session).upsert(session, Lease, [ended], key=("name",), update=())
+    now = clock.now()
+    free = {"name": name, "holder": "", "fence": 0, "acquired_at": now, "expires_at": now}
+    store_of(session).upsert(session, Lease, [free], key=("name",), update=())
     lease = session.scalars(select(Lease).where(Lease.name == name).with_for_update()).one()
     session.refresh(lease)
-    if lease.holder == holder and lease.expires_at > moment:
-        lease.expires_at = moment + lasts
+    if lease.holder == holder and lease.expires_at > now:
+        lease.expires_at = now + lasts
         return lease.fence
-    if lease.holder and lease.expires_at > moment:
+    if lease.holder and lease.expires_at > now:
         return None
-    lease.holder, lease.acquired_at, lease.expires_at = holder, moment, moment + lasts
+    lease.holder, lease.acquired_at, lease.expires_at = holder, now, now + lasts
     lease.fence += 1
     return lease.fence
 
 
 def renew_lease(session: Session, name: str, holder: str, fence: int, lasts: timedelta) -> bool:
-    """Keep a lease for longer; False when it was lost meanwhile."""
+    """Extend a lease; return False if another holder has acquired it."""
     renewed = session.execute(
         update(Lease)
         .where(Lease.name == name, Lease.holder == holder, Lease.fence == fence)
@@ -42,7 +42,7 @@ def renew_lease(session: Session, name: str, holder: str, fence: int, lasts: tim
 
 
 def release_lease(session: Session, name: str, holder: str, fence: int) -> None:
-    """Give a lease back before it ends. The row stays, so that its fence goes on growing."""
+    """Release a lease early. The row is kept so that its fence keeps growing."""
     session.execute(
         update(Lease)
         .where(Lease.name == name, Lease.holder == holder, Lease.fence == fence)
@@ -51,10 +51,10 @@ def release_lease(session: Session, name: str, holder: str, fence: int) -> None:
 
 
 def read_lease(session: Session, name: str) -> Lease | None:
-    """Return a lease as it stands."""
+    """Return a lease's current row, or None."""
     return session.scalars(select(Lease).where(Lease.name == name)).first()
 
 
 def is_held(lease: Lease | None) -> bool:
-    """Tell whether somebody has the lease, as far as the clock can tell."""
+    """Return whether a lease has a holder and has not expired."""
     return lease is not None and bool(lease.holder) and lease.expires_at > clock.now()

@@ -1,8 +1,8 @@
 """Walk the graph: where data comes from, and what depends on it.
 
-A walk goes breadth-first with few queries per level, so its cost follows the answer and not the
-catalog. Each node is visited once: cycles end by themselves, and the way by which a node was
-first reached is a shortest one.
+A walk is breadth-first with few queries per level, so its cost depends on the result, not on the
+size of the catalog. Each node is visited once, so cycles end, and the first path to a node is a
+shortest one.
 """
 
 from collections import defaultdict
@@ -12,35 +12,36 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import Connection, Dialect, bindparam, func, or_, select
 from sqlalchemy.orm import Session
 
 from floe.catalog.datasets import find_dataset
 from floe.catalog.edges import DATASET, DECLARED, DERIVES, OBSERVED, PROCESS, Node
 from floe.catalog.errors import DatasetNotFoundError, ProcessNotFoundError
-from floe.catalog.prepared import PreparedSelect
 from floe.catalog.processes import find_process
+from floe.catalog.queries import PreparedSelect
 from floe.catalog.stores import Store, store_of
 from floe.catalog.tables import Dataset, LineageEdge, Process
-from floe.catalog.types import UtcTime
+from floe.catalog.tables.types import UtcTime
 
 Direction = Literal["upstream", "downstream", "both"]
 Kind = Literal["datasets", "processes", "both"]
 
 DEFAULT_DEPTH = 5
 MAX_NODES = 10_000
-# No level is read further than this, even where one node has more neighbours.
+# At most this many rows are read per level, even if a node has more neighbours.
 MAX_ROWS = 200_000
 
-# What is shown of a node that is no longer there.
+# Shown instead of a node that no longer exists: name, key, status, team, technology.
 GONE = ("(gone)", "(gone)", "GONE", None, None)
 
 _SHOWN = {"datasets": DATASET, "processes": PROCESS}
 _KNOWN_BY = {DECLARED: (DECLARED,), OBSERVED: (OBSERVED,)}
 
 
-class LineageNode(NamedTuple):
-    """A dataset or process that a walk reached, with what a reader wants to see of it."""
+class LineageNode(Struct, gc=False):
+    """A dataset or process that a walk reached."""
 
     type: str
     id: int
@@ -50,7 +51,7 @@ class LineageNode(NamedTuple):
     team: str | None
     technology: str | None  # a dataset's format, a process's technology
     depth: int
-    more: bool  # the walk stopped here, and the graph goes on
+    more: bool  # the walk stopped here although the graph continues
 
     @property
     def node(self) -> Node:
@@ -58,24 +59,24 @@ class LineageNode(NamedTuple):
 
 
 class LineageLink(NamedTuple):
-    """An edge that a walk took, in the direction of the data."""
+    """An edge that a walk followed, in the direction of the data."""
 
     source: Node
     target: Node
     role: str
     known_by: tuple[str, ...]
-    via: str | None  # what lies between, where one kind of node is left out
+    via: str | None  # the skipped node, if only datasets or only processes are shown
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a walk found: the start first, then the others by distance."""
+    """The result of a walk: nodes in order of distance from the start."""
 
     start: Node
     nodes: Sequence[LineageNode]
     edges: Sequence[LineageLink]
-    truncated: bool  # it stopped before the graph ended: by depth, or because it grew too large
-    trails: Sequence[dict[Node, Node | None]] = field(repr=False)  # from each node one step back
+    truncated: bool  # the walk stopped early, by depth or by size
+    trails: Sequence[dict[Node, Node | None]] = field(repr=False)  # each node's predecessor
 
     def path_to(self, node: Node) -> list[Node]:
         """Return one shortest path from the start to a node, both included."""
@@ -101,12 +102,12 @@ def walk_lineage(
     as_of: datetime | None = None,
     max_nodes: int = MAX_NODES,
 ) -> Lineage:
-    """Walk from a node and return what lies within `depth` steps of it.
+    """Walk from a node and return everything within `depth` steps of it.
 
-    A step leads to the next datasets, and to the processes on the way; where only processes are
-    shown, to the next processes. Nodes where the walk stopped although the graph goes on are
-    marked. Ended edges are not followed, unless they were open at `as_of`. A walk that meets more
-    nodes than `max_nodes` stops there and says so.
+    A step leads to the next datasets and the processes in between; if only processes are shown,
+    to the next processes. Nodes where the walk stopped although the graph continues have `more`
+    set. Ended edges are followed only if they were open at `as_of`. A walk that reaches more than
+    `max_nodes` nodes stops and sets `truncated`.
     """
     session.flush()
     graph = _Graph(session.connection(), store_of(session), as_of)
@@ -122,7 +123,7 @@ def walk_lineage(
 
 
 def find_node(session: Session, name: str) -> Node:
-    """Find a dataset, else a process, by what people call it."""
+    """Find a dataset, or else a process, by name, key or id."""
     try:
         return Node(DATASET, find_dataset(session, name).dataset_id)
     except DatasetNotFoundError as no_dataset:
@@ -132,48 +133,53 @@ def find_node(session: Session, name: str) -> Node:
             raise no_dataset from None
 
 
-# What is known of each link: (source, target, role, what lies between) → known by.
+# (source, target, role, skipped node) → declared, observed or both.
 _Links = dict[tuple[Node, Node, str, Node | None], tuple[str, ...]]
 
-# One step of a walk away from a node, whichever way the data goes: (near, far, role, known by,
-# what lies between). A plain tuple, because there is one for every row that is read.
+# One step of a walk, upstream or downstream: (near, far, role, known by, skipped node). A plain
+# tuple, because there is one for every row.
 _Hop = tuple[Node, Node, str, tuple[str, ...], Node | None]
 
 
 class _Graph:
-    """The catalog's edges and nodes, read many at a time."""
+    """The catalog's edges and nodes, read in batches."""
 
     def __init__(self, connection: Connection, store: Store, as_of: datetime | None) -> None:
         self._connection, self._store = connection, store
-        self._moment = {} if as_of is None else {"as_of": as_of}
+        self._as_of = {} if as_of is None else {"as_of": as_of}
         self.truncated = False
 
     def hops(self, side: str, nodes: Iterable[Node]) -> Iterator[_Hop]:
-        """Return the hops that leave nodes."""
+        """Return the hops from these nodes to their neighbours."""
         for near_type, at in _by_type(nodes):
             query = _edges_from(
-                self._store, self._connection.dialect, side, near_type, past=bool(self._moment)
+                self._store, self._connection.dialect, side, near_type, past=bool(self._as_of)
             )
-            rows = query.fetch(self._connection, MAX_ROWS, ids=list(at), **self._moment)
+            rows = query.fetch(self._connection, MAX_ROWS, ids=list(at), **self._as_of)
             self.truncated = self.truncated or len(rows) == MAX_ROWS
             for near_id, far_type, far_id, role, known_by in rows:
                 yield at[near_id], Node(far_type, far_id), role, _KNOWN_BY[known_by], None
 
     def describe(self, nodes: Sequence[Node]) -> dict[Node, Any]:
-        """Return what is shown of nodes: number, name, key, status, team, technology."""
+        """Return id, name, key, status, team and technology of nodes."""
         shown: dict[Node, Any] = {}
         for node_type, at in _by_type(nodes):
             query = _node_rows(self._store, self._connection.dialect, node_type)
             rows = query.fetch(self._connection, len(at), ids=list(at))
             shown.update((at[row[0]], row) for row in rows)
-        # Two datasets can have become one since the edges were read.
+        # Two datasets may have been joined since the edges were read.
         gone = [node for node in nodes if node not in shown]
         return shown | {node: (node.id, *GONE) for node in gone}
 
 
+def _lineage_node(node: Node, row: Any, depth: int, *, more: bool) -> LineageNode:
+    node_id, name, key, status, team, technology = row
+    return LineageNode(node.type, node_id, name, key, status, team, technology, depth, more)
+
+
 @dataclass
 class _Walk:
-    """How far a walk has come."""
+    """The state of a walk."""
 
     side: str
     levels: list[list[Node]]
@@ -181,10 +187,10 @@ class _Walk:
     links: _Links
     truncated: bool = False
     more: set[Node] = field(default_factory=set)
-    """Nodes with edges that were not followed, because they lead deeper than was asked."""
+    """Nodes with edges that were not followed because of the depth limit."""
 
     def take(self, hops: Iterable[_Hop], max_nodes: int) -> list[Node]:
-        """Follow hops; return the nodes that are new."""
+        """Follow hops; return the new nodes."""
         level: list[Node] = []
         parents, links, down = self.parents, self.links, self.side == "downstream"
         for near, far, role, known_by, via in hops:
@@ -200,12 +206,12 @@ class _Walk:
         return level
 
 
-# How to come from nodes to their neighbours.
+# Returns the hops from nodes to their neighbours.
 _HopsOf = Callable[[Iterable[Node]], Iterable[_Hop]]
 
 
 def _walk_both(start: Node, graph: _Graph, side: str, depth: int, max_nodes: int) -> _Walk:
-    """Walk datasets and processes: each step ends at the datasets behind the next processes."""
+    """Walk datasets and processes; each step includes a process and its datasets."""
     walk = _Walk(side, [[start]], {start: None}, {})
     hops_of = partial(graph.hops, side)
     frontier, control = [start], list[_Hop]()
@@ -214,7 +220,7 @@ def _walk_both(start: Node, graph: _Graph, side: str, depth: int, max_nodes: int
             break
         level = walk.take([*control, *hops_of(frontier)], max_nodes)
         onward = list(hops_of([node for node in level if node.type == PROCESS]))
-        # From process to process is a step of its own.
+        # A hop from process to process is a separate step.
         control = [hop for hop in onward if hop[1].type == PROCESS]
         level += walk.take((hop for hop in onward if hop[1].type == DATASET), max_nodes)
         walk.levels.append(level)
@@ -236,9 +242,9 @@ def _walk(start: Node, side: str, depth: int, hops_of: _HopsOf, max_nodes: int) 
 
 
 class _Collapsed:
-    """The graph with one kind of node left out: a hop goes over exactly one of those.
+    """The graph without one kind of node: a hop skips exactly one such node.
 
-    Control that goes from process to process carries no data, so it joins no datasets.
+    Triggers between processes carry no data, so they do not connect datasets.
     """
 
     def __init__(self, graph: _Graph, side: str, shown: str) -> None:
@@ -268,12 +274,12 @@ class _Collapsed:
 
 
 def _either(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    # Declared and observed are two rows of one edge.
+    # An edge has one row if declared and another if observed.
     return tuple(sorted({*first, *second}))
 
 
 def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    # What is known of a whole way is what is known of both its halves, if there is such a thing.
+    # A path is declared or observed if both its halves are; if they differ, combine them.
     return tuple(sorted(set(first) & set(second))) or _either(first, second)
 
 
@@ -290,7 +296,7 @@ def _describe(graph: _Graph, start: Node, walks: Sequence[_Walk]) -> Lineage:
     return Lineage(
         start,
         [
-            LineageNode._make((node.type, *shown[node], depth, node in more))
+            _lineage_node(node, shown[node], depth, more=node in more)
             for node, depth in depths.items()
         ],
         [
@@ -303,13 +309,13 @@ def _describe(graph: _Graph, start: Node, walks: Sequence[_Walk]) -> Lineage:
 
 
 def _by_type(nodes: Iterable[Node]) -> Iterable[tuple[str, dict[int, Node]]]:
-    found: dict[str, dict[int, Node]] = {}
+    by_type: dict[str, dict[int, Node]] = {}
     for node in nodes:
-        found.setdefault(node[0], {})[node[1]] = node
-    return found.items()
+        by_type.setdefault(node[0], {})[node[1]] = node
+    return by_type.items()
 
 
-# Building a statement costs more than running it, so each is built once and kept.
+# Building a statement costs more than running it, so each is cached.
 @lru_cache(maxsize=64)
 def _edges_from(
     store: Store, dialect: Dialect, side: str, near_type: str, *, past: bool

@@ -1,4 +1,4 @@
-"""Sessions of people in browsers: opened by a one-time link or a token, expiring and revocable."""
+"""Browser sessions: opened by a one-time link or a token, expiring, revocable."""
 
 import secrets
 from collections.abc import Sequence
@@ -19,31 +19,29 @@ LINK_LASTS = timedelta(hours=1)
 SESSION_LASTS = timedelta(hours=12)
 KEPT_AFTER_END = timedelta(days=30)
 """How long an ended session is still listed."""
-LONGEST_BROWSER = 200
+MAX_BROWSER_LENGTH = 200
 
 
 class SessionNotFoundError(NotFoundError):
-    """No session has this number."""
+    """No session has this id."""
 
     def __init__(self, session_id: int) -> None:
-        super().__init__(
-            f"No session has the number {session_id}. List them with: floe session list"
-        )
+        super().__init__(f"No session with id {session_id}. List them with: floe session list")
 
 
 class UnknownPrincipalError(FloeError):
-    """A login link was asked for somebody who is not in the catalog."""
+    """A login link was requested for an unknown or disabled principal."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"Nobody named '{name}' is in the catalog, or they are disabled. "
-            f"Create a token for them first: floe token create --name {name} --role ROLE"
+            f"No active user named '{name}'. "
+            f"Create a token first: floe token create --name {name} --role ROLE"
         )
 
 
 @dataclass(frozen=True)
 class KnownSession:
-    """A valid session: whose it is, and when it was last used."""
+    """A valid session with its identity and last use."""
 
     identity: Identity
     last_used_at: datetime | None
@@ -51,7 +49,7 @@ class KnownSession:
 
 @dataclass(frozen=True)
 class NewSession:
-    """A session that was just opened. Its secret cannot be shown again."""
+    """A newly opened session. Its secret cannot be shown again."""
 
     secret: str
     session_id: int
@@ -60,7 +58,7 @@ class NewSession:
 
 
 def create_link(session: Session, name: str, *, actor: str) -> str:
-    """Return the secret of a one-time login link for a principal."""
+    """Create a one-time login link for a principal; return its secret."""
     principal = session.scalar(
         select(Principal).where(Principal.name == name, Principal.disabled_at.is_(None))
     )
@@ -90,7 +88,7 @@ def create_link(session: Session, name: str, *, actor: str) -> str:
 
 
 def open_by_link(session: Session, link: str, browser: str | None = None) -> NewSession | None:
-    """Exchange a login link for a session; None if it is unknown, used, expired or revoked."""
+    """Exchange a login link for a session, or return None if the link is invalid."""
     now, link_hash = clock.now(), hash_token(link)
     row = session.execute(
         select(LoginSession.session_id, Principal.name)
@@ -106,7 +104,7 @@ def open_by_link(session: Session, link: str, browser: str | None = None) -> New
     if row is None:
         return None
     secret, expires_at = secrets.token_urlsafe(TOKEN_BYTES), now + SESSION_LASTS
-    # If two browsers open the link at once, only one of them finds the link's hash still there.
+    # If two browsers open the link at the same time, only one still finds the link's hash.
     opened = session.execute(
         update(LoginSession)
         .where(LoginSession.secret_hash == link_hash)
@@ -126,9 +124,9 @@ def open_by_link(session: Session, link: str, browser: str | None = None) -> New
 def open_by_token(
     session: Session, identity: Identity, browser: str | None = None
 ) -> NewSession | None:
-    """Open a session for whoever showed a token; None if the token is gone meanwhile.
+    """Open a session for the owner of a token; None if the token was revoked.
 
-    The session ends with the token and may do no more than the token.
+    The session ends when the token ends and has the token's scopes.
     """
     now = clock.now()
     principal_id = session.scalar(
@@ -159,7 +157,7 @@ def open_by_token(
 
 
 def find_session(session: Session, secret_hash: str, now: datetime) -> KnownSession | None:
-    """Return whose session this is; None if it is unknown, not opened, expired or revoked."""
+    """Return a session by its secret's hash, or None if it is not valid."""
     row = session.execute(
         select(
             LoginSession.session_id,
@@ -209,7 +207,7 @@ def touch_session(session: Session, session_id: int, now: datetime) -> None:
 def list_sessions(
     session: Session, *, principal: str | None = None
 ) -> Sequence[Row[*tuple[object, ...]]]:
-    """Return sessions and unopened login links, newest first; optionally of one principal."""
+    """Return sessions and unopened login links, newest first."""
     query = (
         select(
             LoginSession.session_id,
@@ -231,7 +229,7 @@ def list_sessions(
 
 
 def owner_of_session(session: Session, session_id: int) -> str:
-    """Return the name of the principal that a session belongs to."""
+    """Return the name of a session's principal."""
     name = session.scalar(
         select(Principal.name)
         .join(LoginSession, LoginSession.principal_id == Principal.principal_id)
@@ -243,7 +241,7 @@ def owner_of_session(session: Session, session_id: int) -> str:
 
 
 def revoke_session(session: Session, session_id: int, *, actor: str) -> bool:
-    """End a session or an unopened link; return whether that changed anything."""
+    """Revoke a session or unopened link; return False if it was already revoked."""
     owner = owner_of_session(session, session_id)
     changed = session.execute(
         update(LoginSession)
@@ -268,4 +266,4 @@ def _purge(session: Session, now: datetime) -> None:
 
 
 def _shortened(browser: str | None) -> str | None:
-    return None if browser is None else browser.replace("\x00", "")[:LONGEST_BROWSER]
+    return None if browser is None else browser.replace("\x00", "")[:MAX_BROWSER_LENGTH]

@@ -1,4 +1,4 @@
-"""Principals: who may act on the catalog, in which role, and the tokens by which they are known."""
+"""Principals: people and programs with a role, and their access tokens."""
 
 import hashlib
 import secrets
@@ -20,60 +20,60 @@ PLATFORM_ADMIN, DATA_STEWARD = "PLATFORM_ADMIN", "DATA_STEWARD"
 DATA_OWNER, DATA_CONSUMER, INGEST = "DATA_OWNER", "DATA_CONSUMER", "INGEST"
 ROLES = (PLATFORM_ADMIN, DATA_STEWARD, DATA_OWNER, DATA_CONSUMER, INGEST)
 
-# What a token may be used for, of what its principal may do.
+# A scope limits a token to a part of what its principal may do.
 SCOPE_ALL, SCOPE_READ, SCOPE_INGEST = "all", "read", "ingest"
 SCOPES = (SCOPE_ALL, SCOPE_READ, SCOPE_INGEST)
 
 PERSON, PROGRAM = "PERSON", "PROGRAM"
 ADMIN_NAME = "admin"
-# So that a token found in a log or in a repository is known for what it is.
+# Makes a token recognizable in a log or repository.
 TOKEN_PREFIX = "floe_"  # noqa: S105
 TOKEN_BYTES = 32
-SHOWN_LETTERS = 10
+SHOWN_CHARACTERS = 10
 EVERYWHERE = ""
 
 
-class NamelessError(FloeError):
-    """A token was asked for that would be nobody's."""
+class MissingNameError(FloeError):
+    """A token was requested without a name."""
 
     def __init__(self) -> None:
-        super().__init__("A token needs a name. Say whose it is: a person or a program.")
+        super().__init__("A token needs a name: the person or program that uses it.")
 
 
 class UnknownRoleError(FloeError):
-    """A role was named that floe does not have."""
+    """floe has no role of this name."""
 
     def __init__(self, role: str) -> None:
-        super().__init__(f"There is no role '{role}'. Choose one of: {', '.join(ROLES)}")
+        super().__init__(f"Unknown role '{role}'. Choose one of: {', '.join(ROLES)}")
 
 
 class UnknownScopeError(FloeError):
-    """A scope was named that floe does not have."""
+    """floe has no scope of this name."""
 
     def __init__(self, scope: str) -> None:
-        super().__init__(f"There is no scope '{scope}'. Choose one of: {', '.join(SCOPES)}")
+        super().__init__(f"Unknown scope '{scope}'. Choose one of: {', '.join(SCOPES)}")
 
 
-class OtherRoleError(FloeError):
-    """A token was asked for in a role that its principal does not have."""
+class RoleMismatchError(FloeError):
+    """A token was requested with a role that its principal does not have."""
 
-    def __init__(self, name: str, has: Iterable[str], wanted: str) -> None:
+    def __init__(self, name: str, roles: Iterable[str], wanted: str) -> None:
         super().__init__(
-            f"'{name}' is {' and '.join(sorted(has)) or 'without any role'}, not {wanted}. "
-            "Choose another name: a token can do what its principal can."
+            f"'{name}' has {' and '.join(sorted(roles)) or 'no role'}, not {wanted}. "
+            "Choose another name: a token has the role of its principal."
         )
 
 
 class TokenNotFoundError(NotFoundError):
-    """A token was named that the catalog does not hold."""
+    """No token has this id."""
 
     def __init__(self, token_id: int) -> None:
-        super().__init__(f"No token has the number {token_id}. List them with: floe token list")
+        super().__init__(f"No token with id {token_id}. List them with: floe token list")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who is asking, in which roles, and for what the token at hand may be used."""
+    """The caller: name, roles, and the scopes of the token or session in use."""
 
     name: str
     roles: frozenset[str]
@@ -87,7 +87,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class KnownToken:
-    """A good token: whose it is, and when it was used last."""
+    """A valid token with its identity and last use."""
 
     identity: Identity
     last_used_at: datetime | None
@@ -95,7 +95,7 @@ class KnownToken:
 
 @dataclass(frozen=True)
 class NewToken:
-    """A token just made. Its text is not kept anywhere and cannot be shown again."""
+    """A newly created token. Its text is not stored and cannot be shown again."""
 
     text: str
     token_id: int
@@ -103,7 +103,7 @@ class NewToken:
 
 
 def hash_token(text: str) -> str:
-    """Return what is kept of a token. It is random enough that no slow hash is needed."""
+    """Return a token's hash. A token is random, so no slow hash is needed."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -119,9 +119,9 @@ def create_token(
     lasts: timedelta | None = None,
     scopes: Sequence[str] = (),
 ) -> NewToken:
-    """Make a token for a principal, and the principal with its role if it is new."""
+    """Create a token for a principal; create the principal if it is new."""
     if not name.strip():
-        raise NamelessError
+        raise MissingNameError
     if role not in ROLES:
         raise UnknownRoleError(role)
     wanted = list(scopes) or [SCOPE_INGEST if role == INGEST else SCOPE_ALL]
@@ -134,9 +134,10 @@ def create_token(
 
 
 def create_first_admin(session: Session, actor: str) -> NewToken | None:
-    """Make the administrator and a token for it, unless there has been one before.
+    """Create the first administrator and its token, unless one exists already.
 
-    Of several processes that start at once, one makes it: the others wait at its row.
+    If several processes start at the same time, only one creates it: the others wait for the row
+    lock.
     """
     session.flush()
     row = {"name": ADMIN_NAME, "kind": PERSON, "created_at": clock.now()}
@@ -151,7 +152,7 @@ def create_first_admin(session: Session, actor: str) -> NewToken | None:
 
 
 def find_token(session: Session, token_hash: str, now: datetime) -> KnownToken | None:
-    """Return whose a token is; None for one that is unknown, expired or revoked."""
+    """Return a token by its hash, or None if it is unknown, expired or revoked."""
     row = session.execute(
         select(*_TOKEN, *_OWNER)
         .join(Principal, Principal.principal_id == AccessToken.principal_id)
@@ -176,7 +177,7 @@ def find_token(session: Session, token_hash: str, now: datetime) -> KnownToken |
 
 
 def find_principal(session: Session, name: str) -> str | None:
-    """Return the name of a principal that is not disabled, or None."""
+    """Return the name of an active principal, or None."""
     return session.scalar(
         select(Principal.name).where(Principal.name == name, Principal.disabled_at.is_(None))
     )
@@ -192,7 +193,7 @@ _OWNER = (Principal.principal_id, Principal.name, Principal.team, Principal.emai
 
 
 def touch_token(session: Session, token_id: int, now: datetime) -> None:
-    """Note that a token was used, to the hour: no more is known, and no more is written."""
+    """Record that a token was used, to the hour, so that few updates are written."""
     hour = now.replace(minute=0, second=0, microsecond=0)
     session.execute(
         update(AccessToken)
@@ -205,7 +206,7 @@ def touch_token(session: Session, token_id: int, now: datetime) -> None:
 
 
 def list_tokens(session: Session) -> Sequence[Row[*tuple[object, ...]]]:
-    """Return every token with its principal and role, the newest first."""
+    """Return every token with its principal and role, newest first."""
     return session.execute(
         select(
             AccessToken.token_id,
@@ -226,7 +227,7 @@ def list_tokens(session: Session) -> Sequence[Row[*tuple[object, ...]]]:
 
 
 def revoke_token(session: Session, token_id: int, *, actor: str) -> bool:
-    """Refuse a token from now on; say whether that changed anything."""
+    """Revoke a token; return False if it was already revoked."""
     token = session.get(AccessToken, token_id)
     if token is None:
         raise TokenNotFoundError(token_id)
@@ -243,9 +244,9 @@ def _put_principal(session: Session, wanted: Principal, role: str, actor: str) -
     known = session.scalar(select(Principal).where(Principal.name == wanted.name))
     if known is None:
         return _add_principal(session, wanted, role, actor)
-    has = list_roles(session, known.principal_id)
-    if has != [role]:
-        raise OtherRoleError(known.name, has, role)
+    roles = list_roles(session, known.principal_id)
+    if roles != [role]:
+        raise RoleMismatchError(known.name, roles, role)
     before = _contact(known)
     known.team, known.email = wanted.team or known.team, wanted.email or known.email
     if _contact(known) != before:
@@ -295,14 +296,14 @@ def _add_token(
     lasts: timedelta | None,
     actor: str,
 ) -> NewToken:
-    text, moment = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES), clock.now()
+    text, now = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES), clock.now()
     token = AccessToken(
         principal_id=principal.principal_id,
         token_hash=hash_token(text),
-        token_start=text[:SHOWN_LETTERS],
+        token_start=text[:SHOWN_CHARACTERS],
         scopes=" ".join(scopes),
-        created_at=moment,
-        expires_at=None if lasts is None else moment + lasts,
+        created_at=now,
+        expires_at=None if lasts is None else now + lasts,
     )
     session.add(token)
     session.flush()

@@ -6,13 +6,16 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from msgspec import Struct
 from sqlalchemy import String, bindparam, or_, select, union_all
 from sqlalchemy.orm import Session
 
 from floe import clock
+from floe.catalog.audit import apply_fields
 from floe.catalog.errors import AmbiguousProcessError, ProcessNotFoundError
-from floe.catalog.questions import Question
-from floe.catalog.rows import apply_fields, number_of
+from floe.catalog.queries import TypedQuery, parse_row_id
+from floe.catalog.runs import RunRow, page_runs
+from floe.catalog.slas import describe_sla
 from floe.catalog.tables import Dataset, LineageEdge, Process
 
 ACTIVE, DEPRECATED = "ACTIVE", "DEPRECATED"
@@ -20,7 +23,7 @@ TRIGGER_PROCESS, TRIGGER_DATASET, TRIGGER_HYBRID = "PROCESS", "DATASET", "HYBRID
 
 
 class ProcessFields(TypedDict, total=False):
-    """What can be said of a process besides its key."""
+    """The fields of a process besides its key."""
 
     name: str | None
     description: str | None
@@ -36,14 +39,14 @@ class ProcessFields(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Contract:
-    """What a process reads and writes, by full name."""
+    """The inputs and outputs of a process, by full name."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
 
 def new_process(key: str, **values: Unpack[ProcessFields]) -> Process:
-    """Build a process's row without writing it."""
+    """Build the row of a new process without storing it."""
     values.setdefault("trigger_mode", TRIGGER_PROCESS)
     values.setdefault("status", ACTIVE)
     values.setdefault("name", key.rsplit("/", 1)[-1])
@@ -51,7 +54,7 @@ def new_process(key: str, **values: Unpack[ProcessFields]) -> Process:
 
 
 def register_process(session: Session, key: str, **values: Unpack[ProcessFields]) -> Process:
-    """Make a process known, or change what differs of one that is."""
+    """Create a process, or update the existing one with this key."""
     process = session.scalar(select(Process).where(Process.process_key == key))
     if process is None:
         process = new_process(key, **values)
@@ -63,7 +66,7 @@ def register_process(session: Session, key: str, **values: Unpack[ProcessFields]
 
 
 def find_process(session: Session, key: str) -> Process:
-    """Find a process by its key, its name where that is unique, or its number."""
+    """Find a process by key, unique name or id."""
     matches = session.scalars(
         select(Process).where((Process.process_key == key) | (Process.name == key))
     ).all()
@@ -72,8 +75,8 @@ def find_process(session: Session, key: str) -> Process:
         return (exact or matches)[0]
     if matches:
         raise AmbiguousProcessError(key, [process.process_key for process in matches])
-    number = number_of(key)
-    process = None if number is None else session.get(Process, number)
+    process_id = parse_row_id(key)
+    process = None if process_id is None else session.get(Process, process_id)
     if process is None:
         raise ProcessNotFoundError(key, known=session.scalars(select(Process.process_key)))
     return process
@@ -82,7 +85,7 @@ def find_process(session: Session, key: str) -> Process:
 def list_processes(
     session: Session, *, after: str = "", limit: int = 100, statuses: Iterable[str] = ()
 ) -> Sequence[Process]:
-    """Return processes by key, from after one on."""
+    """Return processes with keys after `after`, sorted by key."""
     query = select(Process).where(Process.process_key > after)
     if wanted := list(statuses):
         query = query.where(Process.status.in_(wanted))
@@ -90,7 +93,7 @@ def list_processes(
 
 
 def get_contract(session: Session, process_id: int) -> Contract:
-    """Return what a process reads and writes today, declared or observed."""
+    """Return the current inputs and outputs of a process, declared or observed."""
     return Contract(
         inputs=_names(session, LineageEdge.source_id, "target", process_id, "CONSUMES"),
         outputs=_names(session, LineageEdge.target_id, "source", process_id, "PRODUCES"),
@@ -115,8 +118,11 @@ def _names(
     return tuple(names)
 
 
-class ProcessRow(NamedTuple):
-    """A process, as a list shows it."""
+RUNS_SHOWN = 10
+
+
+class ProcessRow(Struct):
+    """A process as a row of a list."""
 
     process_id: int
     process_key: str
@@ -129,26 +135,23 @@ class ProcessRow(NamedTuple):
     status: str
 
 
-class ProcessView(NamedTuple):
-    """A process with all that is known of it, first what a list shows."""
+class ProcessDetail(ProcessRow):
+    """A process with its inputs, outputs and newest runs."""
 
-    process_id: int
-    process_key: str
-    name: str | None
-    description: str | None
-    technology: str | None
-    team: str | None
-    owner_email: str | None
-    trigger_mode: str
-    status: str
     declaration_json: Any
     created_at: datetime
     updated_at: datetime | None
     sla_id: int | None
+    sla: str | None = None
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    sql: str | None = None
+    """The SQL of a declared process, as it was registered."""
+    runs: Sequence[RunRow] = ()
 
 
 class Neighbour(NamedTuple):
-    """A dataset that a process reads or writes."""
+    """A dataset that a process reads or writes, with the role of the edge."""
 
     role: str
     full_name: str
@@ -157,48 +160,85 @@ class Neighbour(NamedTuple):
 _OF, _EDGE, _DATASET = Process.__table__.c, LineageEdge.__table__.c, Dataset.__table__.c
 
 
-def get_process(session: Session, process_id: int) -> ProcessView:
-    """Return the process with this number."""
-    process = _VIEW.ask_one(session, process_id=process_id)
+def get_process(session: Session, process_id: int) -> Process:
+    """Return the process with this id."""
+    process = session.get(Process, process_id)
     if process is None:
         raise ProcessNotFoundError(str(process_id))
     return process
 
 
+def describe_process(session: Session, process_id: int) -> ProcessDetail:
+    """Return a process with its inputs, outputs and newest runs."""
+    process = _DETAIL.fetch_one(session, process_id=process_id)
+    if process is None:
+        raise ProcessNotFoundError(str(process_id))
+    contract = describe_contract(session, process_id)
+    process.inputs, process.outputs = contract.inputs, contract.outputs
+    process.sla = describe_sla(session, process.sla_id)
+    process.sql = find_sql(session, process_id)
+    process.runs = page_runs(session, RUNS_SHOWN, process_id=process_id)
+    return process
+
+
+def find_sql(session: Session, process_id: int) -> str | None:
+    """Return the SQL of a process, from a declared edge to an output."""
+    return session.scalar(
+        select(LineageEdge.transform_meta)
+        .where(
+            LineageEdge.source_type == "PROCESS",
+            LineageEdge.source_id == process_id,
+            LineageEdge.ended_at.is_(None),
+            LineageEdge.transform_meta.is_not(None),
+        )
+        .limit(1)
+    )
+
+
 def page_processes(
     session: Session, limit: int, *, after: str = "", statuses: Sequence[str] = ()
 ) -> list[ProcessRow]:
-    """Return processes by key, from after one on."""
+    """Return processes with keys after `after`, sorted by key, as plain rows."""
     values: dict[str, Any] = {f"status{n}": status for n, status in enumerate(statuses)}
-    return _process_page(limit, len(statuses)).ask(session, after=after, **values)
+    return _process_page(limit, len(statuses)).fetch(session, after=after, **values)
 
 
 def describe_contract(session: Session, process_id: int) -> Contract:
-    """Return what a process reads and writes today, in one question."""
-    found = sorted(_NEIGHBOURS.ask(session, process_id=process_id))
+    """Return the current inputs and outputs of a process, in one query."""
+    neighbours = sorted(_NEIGHBOURS.fetch(session, process_id=process_id))
     return Contract(
-        inputs=tuple(one.full_name for one in found if one.role == "CONSUMES"),
-        outputs=tuple(one.full_name for one in found if one.role == "PRODUCES"),
+        inputs=tuple(
+            neighbour.full_name for neighbour in neighbours if neighbour.role == "CONSUMES"
+        ),
+        outputs=tuple(
+            neighbour.full_name for neighbour in neighbours if neighbour.role == "PRODUCES"
+        ),
     )
 
 
 @lru_cache(maxsize=64)
-def _process_page(limit: int, statuses: int) -> Question[ProcessRow]:
-    query = select(*(_OF[name] for name in ProcessRow._fields)).where(
+def _process_page(limit: int, statuses: int) -> TypedQuery[ProcessRow]:
+    query = select(*(_OF[name] for name in ProcessRow.__struct_fields__)).where(
         _OF.process_key > bindparam("after", type_=String())
     )
     if statuses:
         listed = [bindparam(f"status{n}", type_=String()) for n in range(statuses)]
-        query = query.where(or_(*(_OF.status == one for one in listed)))
-    return Question(ProcessRow, query.order_by(_OF.process_key).limit(limit))
+        query = query.where(or_(*(_OF.status == status for status in listed)))
+    return TypedQuery(ProcessRow, query.order_by(_OF.process_key).limit(limit))
 
 
-_NUMBER = bindparam("process_id", type_=_OF.process_id.type)
-_VIEW = Question(
-    ProcessView,
-    select(*(_OF[name] for name in ProcessView._fields)).where(_OF.process_id == _NUMBER),
+_PROCESS_ID = bindparam("process_id", type_=_OF.process_id.type)
+_DETAIL = TypedQuery(
+    ProcessDetail,
+    select(
+        *(_OF[name] for name in ProcessRow.__struct_fields__),
+        _OF.declaration_json,
+        _OF.created_at,
+        _OF.updated_at,
+        _OF.sla_id,
+    ).where(_OF.process_id == _PROCESS_ID),
 )
-_NEIGHBOURS = Question(
+_NEIGHBOURS = TypedQuery(
     Neighbour,
     union_all(
         *(
@@ -206,7 +246,7 @@ _NEIGHBOURS = Question(
             .join(Dataset.__table__, _DATASET.dataset_id == _EDGE[f"{far}_id"])
             .where(
                 _EDGE[f"{near}_type"] == "PROCESS",
-                _EDGE[f"{near}_id"] == _NUMBER,
+                _EDGE[f"{near}_id"] == _PROCESS_ID,
                 _EDGE.edge_role == role,
                 _EDGE.ended_at.is_(None),
             )

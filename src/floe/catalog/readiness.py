@@ -1,7 +1,7 @@
-"""What triggers ask of versions and runs: for many processes and dates at once, in few questions.
+"""Queries of the triggers about versions and runs, for many processes at once.
 
-How many questions there are follows from how many dates are asked for and from the size of the
-batch, never from how much the catalog holds.
+The number of queries depends on the number of dates and on the batch size, never on the size of
+the catalog.
 """
 
 from collections import defaultdict
@@ -19,8 +19,8 @@ from floe.catalog.tables import Change, Dataset, DatasetVersion, Process, Proces
 from floe.catalog.versions import READY
 
 VERSION_READY, RUN_FAILED = f"VERSION_{READY}", "RUN_FAILED"
-# Databases take only so many values, and so many parts of a union, in one statement.
-MOST_VALUES, MOST_PARTS = 500, 50
+# Databases limit the number of values, and of parts of a union, in one statement.
+MAX_VALUES, MAX_PARTS = 500, 50
 
 
 class ReadyChange(NamedTuple):
@@ -43,19 +43,19 @@ class FailedChange(NamedTuple):
     facets_json: Any
 
 
-class Asked(NamedTuple):
-    """The newest READY versions of a dataset up to a date."""
+class TagQuery(NamedTuple):
+    """A query for the newest READY versions of a dataset up to a date."""
 
     dataset_id: int
     until: date
     since: date | None = None
-    most: int = 1
+    limit: int = 1
 
 
-def page_after(session: Session, after: int, size: int) -> tuple[int, int]:
-    """Return where a page of the log begins and ends; positions have no gaps.
+def page_bounds(session: Session, after: int, size: int) -> tuple[int, int]:
+    """Return the first and last position of a page of the change log.
 
-    A log that is shorter than what was read of it is another one: it is read from its start.
+    If the log ends before `after`, the catalog was replaced: read it from the start.
     """
     last = last_position(session)
     start = after if after <= last else 0
@@ -63,12 +63,12 @@ def page_after(session: Session, after: int, size: int) -> tuple[int, int]:
 
 
 def list_ready_changes(session: Session, after: int, until: int) -> list[ReadyChange]:
-    """Return the versions that became READY between two positions of the log, in order."""
+    """Return the versions that became READY at log positions in (after, until]."""
     rows: Any = session.execute(
         select(
             Change.position,
             Dataset.namespace,
-            Dataset.name,
+            Dataset.name.label("dataset"),
             Change.business_date,
             Change.dataset_version_id,
         )
@@ -77,11 +77,11 @@ def list_ready_changes(session: Session, after: int, until: int) -> list[ReadyCh
         .where(Change.business_date.is_not(None), Change.dataset_version_id.is_not(None))
         .order_by(Change.position)
     )
-    return [ReadyChange(*row) for row in rows]
+    return [ReadyChange(**row._mapping) for row in rows]
 
 
 def list_failed_changes(session: Session, after: int, until: int) -> list[FailedChange]:
-    """Return the runs that failed between two positions of the log, in order."""
+    """Return the runs that failed at log positions in (after, until]."""
     rows: Any = session.execute(
         select(
             Change.position,
@@ -95,94 +95,94 @@ def list_failed_changes(session: Session, after: int, until: int) -> list[Failed
         .where(Change.position > after, Change.position <= until, Change.kind == RUN_FAILED)
         .order_by(Change.position)
     )
-    return [FailedChange(*row) for row in rows]
+    return [FailedChange(**row._mapping) for row in rows]
 
 
 def find_dataset_ids(session: Session, full_names: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of datasets by their full names."""
-    found: dict[str, int] = {}
-    for names in _batches(full_names, MOST_VALUES):
+    """Return the ids of datasets by full name."""
+    dataset_ids: dict[str, int] = {}
+    for names in _batches(full_names, MAX_VALUES):
         rows: Any = session.execute(
             select(Dataset.full_name, Dataset.dataset_id).where(Dataset.full_name.in_(names))
         )
-        found |= dict(map(tuple, rows))
-    return found
+        dataset_ids |= dict(map(tuple, rows))
+    return dataset_ids
 
 
 def tags_on(session: Session, day: date, dataset_ids: Iterable[int]) -> dict[int, str]:
-    """Return the tag of the READY version that each dataset has for a date."""
-    found: dict[int, str] = {}
-    for numbers in _batches(dataset_ids, MOST_VALUES):
+    """Return the tag of each dataset's READY version for a date."""
+    tags: dict[int, str] = {}
+    for batch in _batches(dataset_ids, MAX_VALUES):
         rows: Any = session.execute(
             select(DatasetVersion.dataset_id, DatasetVersion.version_tag)
             .where(
-                DatasetVersion.dataset_id.in_(numbers),
+                DatasetVersion.dataset_id.in_(batch),
                 DatasetVersion.business_date == day,
                 DatasetVersion.state == READY,
             )
             .order_by(DatasetVersion.dataset_version_id)
         )
-        # Of several partitions the one that was made last, as for a run.
-        found |= dict(map(tuple, rows))
-    return found
+        # If there are several partitions, the newest version wins, as for a run.
+        tags |= dict(map(tuple, rows))
+    return tags
 
 
-def tags_until(session: Session, asked: Iterable[Asked]) -> dict[Asked, list[str]]:
-    """Return the tags of the newest READY versions up to each date, the newest first."""
-    found: defaultdict[Asked, list[str]] = defaultdict(list)
-    for batch in _batches(asked, MOST_PARTS):
-        parts = [_newest(number, one) for number, one in enumerate(batch)]
+def tags_until(session: Session, queries: Iterable[TagQuery]) -> dict[TagQuery, list[str]]:
+    """Return the tags that each query matches, newest first."""
+    tags: defaultdict[TagQuery, list[str]] = defaultdict(list)
+    for batch in _batches(queries, MAX_PARTS):
+        parts = [_newest(index, query) for index, query in enumerate(batch)]
         rows: Any = session.execute(union_all(*parts))
-        ordered = sorted(rows, key=lambda row: (row.business_date, row.number), reverse=True)
+        ordered = sorted(rows, key=lambda row: (row.business_date, row.version_id), reverse=True)
         for row in ordered:
-            found[batch[row.part]].append(row.version_tag)
-    return dict(found)
+            tags[batch[row.part]].append(row.version_tag)
+    return dict(tags)
 
 
-def _newest(part: int, one: Asked) -> Any:
+def _newest(part: int, wanted: TagQuery) -> Any:
     query: Any = select(
         literal_column(str(part)).label("part"),
         DatasetVersion.version_tag,
         DatasetVersion.business_date,
-        DatasetVersion.dataset_version_id.label("number"),
+        DatasetVersion.dataset_version_id.label("version_id"),
     ).where(
-        DatasetVersion.dataset_id == one.dataset_id,
+        DatasetVersion.dataset_id == wanted.dataset_id,
         DatasetVersion.state == READY,
-        DatasetVersion.business_date <= one.until,
+        DatasetVersion.business_date <= wanted.until,
     )
-    if one.since is not None:
-        query = query.where(DatasetVersion.business_date >= one.since)
+    if wanted.since is not None:
+        query = query.where(DatasetVersion.business_date >= wanted.since)
     newest = query.order_by(
         DatasetVersion.business_date.desc(), DatasetVersion.dataset_version_id.desc()
     )
-    # Within brackets: a part of a union has an order and a limit of its own only there.
-    return select(newest.limit(one.most).subquery())
+    # A subquery, because a part of a union can have ORDER BY and LIMIT only in parentheses.
+    return select(newest.limit(wanted.limit).subquery())
 
 
 def dates_after(session: Session, day: date, dataset_ids: Iterable[int]) -> dict[int, set[date]]:
-    """Return the dates after one for which datasets have a READY version."""
-    found: defaultdict[int, set[date]] = defaultdict(set)
-    for numbers in _batches(dataset_ids, MOST_VALUES):
+    """Return the later dates for which each dataset has a READY version."""
+    dates: defaultdict[int, set[date]] = defaultdict(set)
+    for batch in _batches(dataset_ids, MAX_VALUES):
         rows: Any = session.execute(
             select(DatasetVersion.dataset_id, DatasetVersion.business_date)
             .where(
-                DatasetVersion.dataset_id.in_(numbers),
+                DatasetVersion.dataset_id.in_(batch),
                 DatasetVersion.business_date > day,
                 DatasetVersion.state == READY,
             )
             .distinct()
         )
-        for number, later in rows:
-            found[number].add(later)
-    return dict(found)
+        for dataset_id, later in rows:
+            dates[dataset_id].add(later)
+    return dict(dates)
 
 
 def dates_run_after(
     session: Session, day: date, process_keys: Iterable[str]
 ) -> dict[str, set[date]]:
-    """Return the dates after one for which processes have had a run, whatever became of it."""
-    found: defaultdict[str, set[date]] = defaultdict(set)
-    for keys in _batches(process_keys, MOST_VALUES):
+    """Return the later dates for which each process has a run in any state."""
+    dates: defaultdict[str, set[date]] = defaultdict(set)
+    for keys in _batches(process_keys, MAX_VALUES):
         rows: Any = session.execute(
             select(Process.process_key, ProcessRun.business_date)
             .join(ProcessRun, ProcessRun.process_id == Process.process_id)
@@ -190,19 +190,19 @@ def dates_run_after(
             .distinct()
         )
         for key, later in rows:
-            found[key].add(later)
-    return dict(found)
+            dates[key].add(later)
+    return dict(dates)
 
 
 def facets_of_runs(
     session: Session, day: date, process_keys: Iterable[str]
 ) -> dict[str, list[Any]]:
-    """Return what the runs of processes for a date say of themselves, the newest first.
+    """Return the facets of each process's runs for a date, newest run first.
 
-    Runs that failed or were cancelled are left out: they have made nothing of what they read.
+    Failed and cancelled runs are left out: they created nothing from what they read.
     """
-    found: defaultdict[str, list[Any]] = defaultdict(list)
-    for keys in _batches(process_keys, MOST_VALUES):
+    facets_by_key: defaultdict[str, list[Any]] = defaultdict(list)
+    for keys in _batches(process_keys, MAX_VALUES):
         rows: Any = session.execute(
             select(Process.process_key, ProcessRun.facets_json)
             .join(ProcessRun, ProcessRun.process_id == Process.process_id)
@@ -214,14 +214,14 @@ def facets_of_runs(
             .order_by(ProcessRun.run_id.desc())
         )
         for key, facets in rows:
-            found[key].append(facets)
-    return dict(found)
+            facets_by_key[key].append(facets)
+    return dict(facets_by_key)
 
 
-One = TypeVar("One")
+Value = TypeVar("Value")
 
 
-def _batches(values: Iterable[One], size: int) -> Iterator[Sequence[One]]:
+def _batches(values: Iterable[Value], size: int) -> Iterator[Sequence[Value]]:
     rest = iter(dict.fromkeys(values))
     while batch := list(islice(rest, size)):
         yield batch

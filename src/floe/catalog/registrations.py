@@ -1,4 +1,4 @@
-"""Registrations: requests to register a dataset, which a steward approves or rejects."""
+"""Registrations: requests for a dataset that a steward approves or rejects."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack, cast
@@ -7,7 +7,7 @@ from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from floe import clock
-from floe.catalog.audit import record_audit
+from floe.catalog.audit import record_audit, without_none
 from floe.catalog.datasets import (
     ACTIVE,
     DEPRECATED,
@@ -23,13 +23,12 @@ from floe.catalog.errors import (
     RegistrationPendingError,
     WrongStateError,
 )
-from floe.catalog.rows import given
 from floe.catalog.tables import Dataset, DatasetRegistration
 from floe.spec.identity import DatasetId
 
 PENDING, APPROVED, REJECTED = "PENDING", "APPROVED", "REJECTED"
-# What a request can say of a dataset besides its name.
-ASKED = ("description", "category", "default_format", "owner_team", "owner_email")
+# The fields that a request can set besides the name.
+REQUEST_FIELDS = ("description", "category", "default_format", "owner_team", "owner_email")
 
 
 def submit_registration(
@@ -41,11 +40,11 @@ def submit_registration(
     request: Any = None,
     **values: Unpack[DatasetFields],
 ) -> DatasetRegistration:
-    """Ask for a dataset: it is there as a draft until a steward decides.
+    """Request a dataset. It is a draft until a steward decides.
 
-    One that is only known from events stays as it is until then.
+    A dataset that is known only from events does not change until then.
     """
-    dataset = _askable(session, DatasetId(namespace, name).full_name)
+    dataset = _find_requestable(session, DatasetId(namespace, name).full_name)
     if dataset is None:
         fields: DatasetFields = {**values, "curated": True}
         dataset = create_dataset(
@@ -65,8 +64,8 @@ def submit_registration(
     return registration
 
 
-def _askable(session: Session, full_name: str) -> Dataset | None:
-    """Return the dataset of this name, if there is one, or raise an error when it is taken."""
+def _find_requestable(session: Session, full_name: str) -> Dataset | None:
+    """Return the dataset of this name or None; raise an error if it is taken."""
     dataset = session.scalar(
         select(Dataset).where(Dataset.full_name == full_name).with_for_update()
     )
@@ -80,8 +79,8 @@ def _askable(session: Session, full_name: str) -> Dataset | None:
     )
     if last == PENDING:
         raise RegistrationPendingError(full_name)
-    refused = last == REJECTED and dataset.status == DEPRECATED
-    if dataset.project_id is not None or (dataset.curated and not refused):
+    rejected = last == REJECTED and dataset.status == DEPRECATED
+    if dataset.project_id is not None or (dataset.curated and not rejected):
         raise DatasetExistsError(full_name)
     return dataset
 
@@ -89,14 +88,14 @@ def _askable(session: Session, full_name: str) -> Dataset | None:
 def approve_registration(
     session: Session, reg_id: int, *, reviewer: str, comment: str | None = None
 ) -> DatasetRegistration:
-    """Approve a request: the dataset becomes active, and what was asked for holds."""
+    """Approve a request: the dataset becomes ACTIVE with the requested fields."""
     registration = _decide(session, reg_id, APPROVED, reviewer=reviewer, comment=comment)
     dataset = session.get_one(Dataset, registration.dataset_id)
     values: DatasetFields = {}
-    # What a project has declared meanwhile stands. A draft has had its values from the start, and
-    # may have better ones by now.
+    # Do not overwrite what a project declared since. A draft got the requested values at the
+    # start, and they may have been corrected since.
     if dataset.project_id is None and not _is_draft(dataset):
-        values = _asked(registration)
+        values = _requested_fields(registration)
     _change(session, dataset, ACTIVE, actor=reviewer, **values)
     return registration
 
@@ -104,9 +103,9 @@ def approve_registration(
 def reject_registration(
     session: Session, reg_id: int, *, reviewer: str, comment: str | None = None
 ) -> DatasetRegistration:
-    """Reject a request: its draft is deprecated and stays as a record; what was there before stays.
+    """Reject a request: its draft becomes DEPRECATED.
 
-    So a dataset that is known from events goes on as if nobody had asked.
+    A dataset that was already known from events does not change.
     """
     registration = _decide(session, reg_id, REJECTED, reviewer=reviewer, comment=comment)
     dataset = session.get_one(Dataset, registration.dataset_id)
@@ -116,21 +115,21 @@ def reject_registration(
 
 
 def _is_draft(dataset: Dataset) -> bool:
-    """Say whether a dataset is there only because somebody asked for it."""
+    """Return whether a dataset exists only because it was requested."""
     return dataset.curated and dataset.status == DRAFT
 
 
-def _asked(registration: DatasetRegistration) -> DatasetFields:
-    """The values that a request gives, which from now on stand above what events say."""
-    request = given(registration.request_json or {})
-    values = {name: request[name] for name in ASKED if name in request}
+def _requested_fields(registration: DatasetRegistration) -> DatasetFields:
+    """Return the requested fields, marked as curated: events do not overwrite them."""
+    request = without_none(registration.request_json or {})
+    values = {name: request[name] for name in REQUEST_FIELDS if name in request}
     return cast("DatasetFields", {**values, "curated": True})
 
 
 def _change(
     session: Session, dataset: Dataset, status: str, *, actor: str, **values: Unpack[DatasetFields]
 ) -> None:
-    """Change a dataset by a request or by what was decided about it, and tell the audit log."""
+    """Update a dataset and its status, and record that in the audit log."""
     change = update_dataset(session, dataset, actor=actor, **values)
     before = dataset.status
     if set_status(session, dataset, status, actor=actor):
@@ -160,18 +159,8 @@ def _decide(
     return registration
 
 
-def list_registrations(
-    session: Session, *, status: str | None = PENDING, limit: int = 100
-) -> Sequence[DatasetRegistration]:
-    """Return requests, the oldest first; with no status, all of them."""
-    query = select(DatasetRegistration)
-    if status is not None:
-        query = query.where(DatasetRegistration.status == status)
-    return session.scalars(query.order_by(DatasetRegistration.reg_id).limit(limit)).all()
-
-
 def get_registration(session: Session, reg_id: int) -> DatasetRegistration:
-    """Return the request with this number."""
+    """Return the request with this id."""
     registration = session.get(DatasetRegistration, reg_id)
     if registration is None:
         raise RegistrationNotFoundError(reg_id)
@@ -181,7 +170,7 @@ def get_registration(session: Session, reg_id: int) -> DatasetRegistration:
 def page_registrations(
     session: Session, *, status: str | None = None, after_id: int = 0, limit: int = 100
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Return requests with the names of their datasets, the oldest first, from after one on."""
+    """Return requests with ids after `after_id` and their dataset names, oldest first."""
     of = DatasetRegistration.__table__.c
     query = (
         select(*of, Dataset.full_name)

@@ -1,4 +1,4 @@
-"""Everything the catalog knows about one run: how it ended and why, what it read and made.
+"""All details of one run: result, reason, inputs, outputs, steps and checks.
 
 The same for every kind of run: floe's processes, dbt models, Python assets and foreign jobs. What
 a kind of run does not report is left out.
@@ -7,26 +7,15 @@ a kind of run does not report is left out.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct, structs
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from floe.catalog.edges import PROCESS
-from floe.catalog.runs import (
-    InputRow,
-    OutputRow,
-    RunView,
-    StepRow,
-    describe_inputs,
-    describe_outputs,
-    describe_run,
-    describe_steps,
-    failure_of,
-    reason_of_run,
-)
+from floe.catalog.runs import RunDetail, describe_run, failure_of, reason_of_run
 from floe.catalog.tables import (
     Dataset,
     DatasetVersion,
@@ -37,12 +26,12 @@ from floe.catalog.tables import (
     QualityCheckResult,
 )
 
-MOST_CHILDREN, MOST_CHECKS, MOST_REASONS = 200, 200, 500
+MAX_CHILDREN, MAX_CHECKS, MAX_REASONS = 200, 200, 500
 _LINE = re.compile(r"\bline[ :]+(\d+)\b", re.IGNORECASE)
 
 
-class RelatedRun(NamedTuple):
-    """A run that another one started, or that started it."""
+class RelatedRun(Struct):
+    """A parent or child of a run."""
 
     run_uuid: str
     process_key: str
@@ -54,8 +43,8 @@ class RelatedRun(NamedTuple):
     reason: str | None
 
 
-class CheckOutcome(NamedTuple):
-    """The verdict of a check on what a run made, with samples of the rows that failed."""
+class CheckOutcome(Struct):
+    """The result of a check on a run's input or output, with samples of failed rows."""
 
     full_name: str
     version_tag: str | None
@@ -67,68 +56,54 @@ class CheckOutcome(NamedTuple):
     samples: Sequence[Any]
 
 
-class RunSql(NamedTuple):
-    """The SQL of a run; of one that failed, the line that its error names."""
+class RunSql(Struct):
+    """The SQL of a run, with the line that its error message names."""
 
     text: str
     step: str | None = None
     line: int | None = None
 
 
-@dataclass(frozen=True)
-class RunDetails:
-    """One run with all that belongs to it."""
+class RunStory(RunDetail):
+    """Everything about a run: also its SQL, checks, parent and children."""
 
-    run: RunView
-    reason: str | None
-    trace: str
-    seconds: float | None
-    attempts: int
-    where: str
-    sql: RunSql | None
-    parent: RelatedRun | None
-    children: Sequence[RelatedRun]
-    inputs: Sequence[InputRow]
-    outputs: Sequence[OutputRow]
-    steps: Sequence[StepRow]
-    checks: Sequence[CheckOutcome]
+    trace: str | None = None
+    seconds: float | None = None
+    where: str | None = None
+    sql: RunSql | None = None
+    parent: RelatedRun | None = None
+    children: Sequence[RelatedRun] = ()
+    checks: Sequence[CheckOutcome] = ()
 
 
-def get_run_details(session: Session, run_uuid: str) -> RunDetails:
-    """Return everything that is known about a run."""
+def get_run_story(session: Session, run_uuid: str) -> RunStory:
+    """Return everything about a run."""
     run = describe_run(session, run_uuid)
-    failure = failure_of(run.facets_json)
-    children = list_related(session, ProcessRun.parent_run_uuid == run.run_uuid)
-    inputs = describe_inputs(session, run.run_id)
-    outputs = describe_outputs(session, run.run_uuid)
-    failed = next((one for one in children if one.reason), None)
-    reason = reason_of_run(run.status, run.facets_json, run.parent_run_uuid)
-    if not reason and failed is not None and run.saw_failure:
-        reason = f"{failed.process_key} failed: {failed.reason}"
-    return RunDetails(
-        run=run,
-        reason=reason,
-        trace=failure.trace,
-        seconds=_seconds(run.start_ts, run.end_ts),
-        attempts=_attempts(run),
-        where=_where(run.facets_json),
-        sql=_sql(session, run, reason),
-        parent=_parent(session, run.parent_run_uuid),
-        children=children,
-        inputs=inputs,
-        outputs=outputs,
-        steps=describe_steps(session, run.run_id),
-        checks=_checks(
-            session,
-            run.run_id,
-            [one.dataset_version_id for one in outputs],
-            [one.dataset_version_id for one in inputs if one.dataset_version_id is not None],
-        ),
+    story = RunStory(**structs.asdict(run))
+    story.children = list_related(session, ProcessRun.parent_run_uuid == run.run_uuid)
+    failed = next((child for child in story.children if child.reason), None)
+    if not story.reason and failed is not None and run.saw_failure:
+        story.reason = f"{failed.process_key} failed: {failed.reason}"
+    story.trace = failure_of(run.facets_json).trace or None
+    story.seconds = _seconds(run.start_ts, run.end_ts)
+    story.where = _where(run.facets_json) or None
+    story.sql = _sql(session, run, story.reason)
+    story.parent = _parent(session, run.parent_run_uuid)
+    story.checks = _checks(
+        session,
+        run.run_id,
+        [version.dataset_version_id for version in run.outputs],
+        [
+            version.dataset_version_id
+            for version in run.inputs
+            if version.dataset_version_id is not None
+        ],
     )
+    return story
 
 
 def list_related(session: Session, condition: Any) -> list[RelatedRun]:
-    """Return runs by a condition, the oldest first, each with why it failed."""
+    """Return the runs that meet a condition, oldest first, with their failure reason."""
     rows: Any = session.execute(
         select(
             ProcessRun.run_uuid,
@@ -144,60 +119,62 @@ def list_related(session: Session, condition: Any) -> list[RelatedRun]:
         .join(Process, Process.process_id == ProcessRun.process_id)
         .where(condition)
         .order_by(ProcessRun.run_id)
-        .limit(MOST_CHILDREN)
+        .limit(MAX_CHILDREN)
     )
     return [
-        RelatedRun._make(
-            (*row[:-2], reason_of_run(row.status, row.facets_json, row.parent_run_uuid))
+        RelatedRun(
+            run_uuid=row.run_uuid,
+            process_key=row.process_key,
+            business_date=row.business_date,
+            partition_key=row.partition_key,
+            status=row.status,
+            start_ts=row.start_ts,
+            end_ts=row.end_ts,
+            reason=reason_of_run(row.status, row.facets_json, row.parent_run_uuid),
         )
         for row in rows
     ]
 
 
 def list_reasons(session: Session, run_ids: Sequence[int]) -> dict[int, str]:
-    """Return why runs failed, by number; those that do not say are left out."""
+    """Return the failure reasons of runs by id; runs without a reason are left out."""
     rows: Any = session.execute(
         select(
             ProcessRun.run_id,
             ProcessRun.status,
             ProcessRun.facets_json,
             ProcessRun.parent_run_uuid,
-        ).where(ProcessRun.run_id.in_(list(run_ids[:MOST_REASONS])))
+        ).where(ProcessRun.run_id.in_(list(run_ids[:MAX_REASONS])))
     )
-    found = {number: reason_of_run(*rest) for number, *rest in rows}
-    return {number: reason for number, reason in found.items() if reason}
+    reasons = {run_id: reason_of_run(*rest) for run_id, *rest in rows}
+    return {run_id: reason for run_id, reason in reasons.items() if reason}
 
 
 def failing_line(message: str) -> int | None:
-    """Return the line that an error message names: Spark, dbt and databases all write `line 3`."""
-    found = _LINE.search(message)
-    return int(found[1]) if found else None
+    """Return the line number in an error message: `line 3`, as most engines write it."""
+    match = _LINE.search(message)
+    return int(match[1]) if match else None
 
 
 def _parent(session: Session, run_uuid: str | None) -> RelatedRun | None:
     if run_uuid is None:
         return None
-    found = list_related(session, ProcessRun.run_uuid == run_uuid)
-    return found[0] if found else None
+    parents = list_related(session, ProcessRun.run_uuid == run_uuid)
+    return parents[0] if parents else None
 
 
 def _seconds(start: datetime | None, end: datetime | None) -> float | None:
     return None if start is None or end is None else (end - start).total_seconds()
 
 
-def _own(facets: Any) -> dict[str, Any]:
+def _floe_facet(facets: Any) -> dict[str, Any]:
     own = facets.get("floe") if isinstance(facets, dict) else None
     return own if isinstance(own, dict) else {}
 
 
-def _attempts(run: RunView) -> int:
-    noted = _own(run.facets_json).get("attempts")
-    return max(run.attempt, noted) if isinstance(noted, int) else run.attempt
-
-
 def _where(facets: Any) -> str:
-    """Say where a run ran: engine, host and process, or the step of a Dagster run."""
-    own, parts = _own(facets), []
+    """Describe where a run ran: engine, host and process, or Dagster run and step."""
+    own, parts = _floe_facet(facets), []
     engine = facets.get("processing_engine") if isinstance(facets, dict) else None
     if isinstance(own.get("engine"), str):
         parts.append(own["engine"])
@@ -214,9 +191,9 @@ def _where(facets: Any) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _sql(session: Session, run: RunView, reason: str | None) -> RunSql | None:
-    """Return the SQL that the run noted when it failed, else the newest of its process."""
-    failed = _own(run.facets_json).get("failed")
+def _sql(session: Session, run: RunDetail, reason: str | None) -> RunSql | None:
+    """Return the SQL that the run recorded on failure, else its process's newest."""
+    failed = _floe_facet(run.facets_json).get("failed")
     line = failing_line(reason) if reason else None
     if isinstance(failed, dict) and isinstance(failed.get("sql"), str):
         return RunSql(failed["sql"], failed.get("step"), line)
@@ -235,9 +212,9 @@ def _sql(session: Session, run: RunView, reason: str | None) -> RunSql | None:
 
 
 def _checks(
-    session: Session, run_id: int, made: Sequence[int], read: Sequence[int]
+    session: Session, run_id: int, written: Sequence[int], read: Sequence[int]
 ) -> list[CheckOutcome]:
-    """Return the verdicts on what a run made, and its own verdicts on what it read."""
+    """Return all check results of a run's outputs, and its own results of its inputs."""
     rows: Any = session.execute(
         select(
             Dataset.full_name,
@@ -255,15 +232,15 @@ def _checks(
             DatasetVersion.dataset_version_id == QualityCheckResult.dataset_version_id,
         )
         .where(
-            # By version, because an index leads there and none to the run.
-            QualityCheckResult.dataset_version_id.in_([*made, *read]),
+            # Filter by version, because there is an index on it but none on the run.
+            QualityCheckResult.dataset_version_id.in_([*written, *read]),
             or_(
                 QualityCheckResult.run_id == run_id,
-                QualityCheckResult.dataset_version_id.in_(list(made)),
+                QualityCheckResult.dataset_version_id.in_(list(written)),
             ),
         )
         .order_by(QualityCheckResult.qres_id)
-        .limit(MOST_CHECKS)
+        .limit(MAX_CHECKS)
     )
     return [_outcome(row) for row in rows]
 
@@ -272,4 +249,13 @@ def _outcome(row: Any) -> CheckOutcome:
     detail = row.detail_json if isinstance(row.detail_json, dict) else {}
     samples = detail.get("samples")
     listed = samples if isinstance(samples, list) else []
-    return CheckOutcome._make((*row[:-1], detail.get("message"), listed))
+    return CheckOutcome(
+        full_name=row.full_name,
+        version_tag=row.version_tag,
+        name=row.name,
+        severity=row.severity,
+        status=row.status,
+        failed_rows=row.failed_rows,
+        message=detail.get("message"),
+        samples=listed,
+    )

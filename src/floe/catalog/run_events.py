@@ -1,4 +1,4 @@
-"""Raw events as they came: listed by run, process and time, and one with its body."""
+"""Raw events as received: list them by run, process and time, or get one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from floe.catalog.tables import RunEvent
 
 
 class EventNotFoundError(NotFoundError):
-    """An event was named that the catalog does not hold, or does not hold any more."""
+    """No event has this id, or it was purged."""
 
     def __init__(self, event_id: int) -> None:
-        super().__init__(f"No event has the number {event_id}. It may have been purged.")
+        super().__init__(f"No event with id {event_id}. It may have been purged.")
 
 
 @dataclass(frozen=True)
 class EventFilter:
-    """Which events are wanted; what is not said does not matter."""
+    """Filters for events; None means any."""
 
     run_uuid: str | None = None
     process_key: str | None = None
@@ -44,7 +44,7 @@ _LISTED = (
 def page_events(
     session: Session, wanted: EventFilter, *, before_id: int | None = None, limit: int = 100
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Return events without their bodies, the newest first, from before one on."""
+    """Return events older than `before_id` without their bodies, newest first."""
     query = select(*_LISTED).where(*_conditions(wanted))
     if before_id is not None:
         query = query.where(_OF.event_id < before_id)
@@ -52,7 +52,7 @@ def page_events(
 
 
 def get_event(session: Session, event_id: int) -> Row[*tuple[Any, ...]]:
-    """Return an event with its body, packed as its codec says."""
+    """Return an event with its encoded body and the codec."""
     row = session.execute(
         select(*_LISTED, _OF.payload_json, _OF.payload_codec).where(_OF.event_id == event_id)
     ).one_or_none()
@@ -66,7 +66,7 @@ def _conditions(wanted: EventFilter) -> Iterator[ColumnElement[bool]]:
         yield _OF.run_uuid == wanted.run_uuid
     if wanted.process_key is not None:
         yield _OF.process_key == wanted.process_key
-    # The day is what the table is partitioned by: with it, only those days are read.
+    # The table is partitioned by day: filtering by day too skips the other partitions.
     if wanted.since is not None:
         yield _OF.event_day >= wanted.since.astimezone(UTC).date()
         yield _OF.event_time >= wanted.since

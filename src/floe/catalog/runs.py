@@ -1,63 +1,30 @@
-"""Runs: executions of processes, what they read, and their steps."""
+"""Runs: executions of processes, with their inputs, outputs and steps."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict, Unpack
+from uuid import UUID
 
+from msgspec import Struct
 from sqlalchemy import Date, String, and_, bindparam, delete, exists, insert, or_, select
 from sqlalchemy.orm import Session
 
 from floe import clock
-from floe.catalog.errors import RunNotFoundError, WrongStateError
-from floe.catalog.questions import Question
+from floe.catalog.errors import RunAmbiguousError, RunNotFoundError, WrongStateError
+from floe.catalog.queries import TypedQuery
 from floe.catalog.tables import Dataset, DatasetVersion, Process, ProcessRun, RunInput, RunStep
 
 STARTED, SUCCESS, FAILED, CANCELLED = "STARTED", "SUCCESS", "FAILED", "CANCELLED"
-# Its parent run has ended, and it never reported an end itself. A real end still replaces it.
+
+# The parent run has ended, but this run never reported its own end. A late end replaces LOST.
 LOST = "LOST"
+
 ENDED = frozenset({SUCCESS, FAILED, CANCELLED})
 
 
-class RunFields(TypedDict, total=False):
-    """What can be said of a run when it starts."""
-
-    business_date: date | None
-    partition_key: str | None
-    parent_run_uuid: str | None
-    attempt: int
-    log_location: str | None
-    historical: bool
-    facets_json: Any
-
-
-def start_run(
-    session: Session, run_uuid: str, process_id: int, **values: Unpack[RunFields]
-) -> ProcessRun:
-    """Open a run. The same UUID again returns the run as it is: a retry opens nothing twice."""
-    known = session.scalar(select(ProcessRun).where(ProcessRun.run_uuid == run_uuid))
-    if known is not None:
-        return known
-    values.setdefault("attempt", 1)
-    values.setdefault("historical", False)
-    moment = clock.now()
-    run = ProcessRun(
-        run_uuid=run_uuid,
-        process_id=process_id,
-        status=STARTED,
-        start_ts=moment,
-        saw_success=False,
-        saw_failure=False,
-        created_at=moment,
-        **values,
-    )
-    session.add(run)
-    session.flush()
-    return run
-
-
 def finish_run(session: Session, run: ProcessRun, status: str) -> None:
-    """End a run. One that has ended keeps its end."""
+    """End a run with a final status; do nothing if it has already ended."""
     if status not in ENDED:
         raise WrongStateError(f"Run {run.run_uuid}", run.status, status, ENDED)
     if run.status in ENDED:
@@ -84,7 +51,7 @@ def list_runs(
     before_id: int | None = None,
     limit: int = 100,
 ) -> Sequence[ProcessRun]:
-    """Return runs, the newest first, from before one on."""
+    """Return runs older than `before_id`, newest first."""
     query = select(ProcessRun)
     if process_id is not None:
         query = query.where(ProcessRun.process_id == process_id)
@@ -99,20 +66,8 @@ def list_runs(
     return session.scalars(query.order_by(ProcessRun.run_id.desc()).limit(limit)).all()
 
 
-def last_successful_run(session: Session, full_name: str) -> ProcessRun | None:
-    """Return the newest successful run that produced a dataset."""
-    return session.scalars(
-        select(ProcessRun)
-        .join(DatasetVersion, DatasetVersion.produced_by_run_id == ProcessRun.run_uuid)
-        .join(Dataset, Dataset.dataset_id == DatasetVersion.dataset_id)
-        .where(Dataset.full_name == full_name, ProcessRun.status == SUCCESS)
-        .order_by(ProcessRun.end_ts.desc(), ProcessRun.run_id.desc())
-        .limit(1)
-    ).first()
-
-
 def record_inputs(session: Session, run: ProcessRun, versions: Iterable[DatasetVersion]) -> None:
-    """Write which versions a run read. What is written already stays."""
+    """Record which versions a run read; skip those recorded before."""
     known = {(row.dataset_id, row.version_tag) for row in list_inputs(session, run.run_id)}
     rows = [
         {
@@ -129,59 +84,12 @@ def record_inputs(session: Session, run: ProcessRun, versions: Iterable[DatasetV
 
 
 def list_inputs(session: Session, run_id: int) -> Sequence[RunInput]:
-    """Return what a run read."""
+    """Return the rows of a run's inputs."""
     return session.scalars(select(RunInput).where(RunInput.run_id == run_id)).all()
 
 
-def list_steps(session: Session, run_id: int) -> Sequence[RunStep]:
-    """Return the steps of a run in their order."""
-    return session.scalars(
-        select(RunStep).where(RunStep.run_id == run_id).order_by(RunStep.step_order)
-    ).all()
-
-
-class RunRow(NamedTuple):
-    """A run, as a list shows it."""
-
-    run_id: int
-    run_uuid: str
-    process_id: int
-    process_key: str
-    business_date: date | None
-    partition_key: str | None
-    start_ts: datetime | None
-    end_ts: datetime | None
-    status: str
-    attempt: int
-    parent_run_uuid: str | None
-    historical: bool
-
-
-class RunView(NamedTuple):
-    """A run with all that is known of it, first what a list shows."""
-
-    run_id: int
-    run_uuid: str
-    process_id: int
-    process_key: str
-    business_date: date | None
-    partition_key: str | None
-    start_ts: datetime | None
-    end_ts: datetime | None
-    status: str
-    attempt: int
-    parent_run_uuid: str | None
-    historical: bool
-    process_name: str | None
-    log_location: str | None
-    facets_json: Any
-    saw_success: bool
-    saw_failure: bool
-    created_at: datetime
-
-
-class InputRow(NamedTuple):
-    """What a run read. The tag is empty when it did not say which version."""
+class InputRow(Struct):
+    """An input of a run. The tag is empty if the run did not report a version."""
 
     dataset_id: int
     full_name: str
@@ -191,8 +99,8 @@ class InputRow(NamedTuple):
     state: str | None
 
 
-class OutputRow(NamedTuple):
-    """A version that a run made."""
+class OutputRow(Struct):
+    """A version that a run created."""
 
     dataset_version_id: int
     dataset_id: int
@@ -205,7 +113,7 @@ class OutputRow(NamedTuple):
     produced_at: datetime
 
 
-class StepRow(NamedTuple):
+class StepRow(Struct):
     """A named part of a run."""
 
     step_name: str
@@ -218,8 +126,41 @@ class StepRow(NamedTuple):
     detail_json: Any
 
 
+class RunRow(Struct):
+    """A run as a row of a list."""
+
+    run_id: int
+    run_uuid: str
+    process_id: int
+    process_key: str
+    business_date: date | None
+    partition_key: str | None
+    start_ts: datetime | None
+    end_ts: datetime | None
+    status: str
+    attempt: int
+    parent_run_uuid: str | None
+    historical: bool
+
+
+class RunDetail(RunRow):
+    """A run with the reason of a failure, its inputs, outputs and steps."""
+
+    process_name: str | None
+    log_location: str | None
+    facets_json: Any
+    saw_success: bool
+    saw_failure: bool
+    created_at: datetime
+    inputs: Sequence[InputRow] = ()
+    outputs: Sequence[OutputRow] = ()
+    steps: Sequence[StepRow] = ()
+    reason: str | None = None
+    """Why it failed, or is LOST."""
+
+
 class RunFilter(TypedDict, total=False):
-    """Which runs are wanted; what is not said does not matter."""
+    """Filters for runs; an omitted field is not checked."""
 
     process_id: int
     statuses: Sequence[str]
@@ -229,44 +170,40 @@ class RunFilter(TypedDict, total=False):
     parent_run_uuid: str
     before_id: int
     no_groups: bool
-    """Leave out runs that only group others: made nothing, and a child ended the same way."""
+    """Leave out runs that only group others: no version, and a child of the same status."""
 
 
 _RUN, _PROCESS = ProcessRun.__table__.c, Process.__table__.c
+
 _DATASET, _VERSION = Dataset.__table__.c, DatasetVersion.__table__.c
+
 _INPUT, _STEP = RunInput.__table__.c, RunStep.__table__.c
 
 
 def page_runs(session: Session, limit: int, **wanted: Unpack[RunFilter]) -> list[RunRow]:
-    """Return runs with the keys of their processes, the newest first, from before one on."""
+    """Return runs with their process keys, newest first."""
     statuses = wanted.pop("statuses", ())
     conditions = ("no_groups",) if wanted.pop("no_groups", False) else ()
     values: dict[str, Any] = {f"status{n}": status for n, status in enumerate(statuses)}
-    question = _run_page(limit, len(statuses), (*conditions, *wanted))
-    return question.ask(session, **values, **wanted)
+    query = _run_page(limit, len(statuses), (*conditions, *wanted))
+    return query.fetch(session, **values, **wanted)
 
 
-def describe_run(session: Session, run_uuid: str) -> RunView:
-    """Return a run with the key of its process."""
-    run = _RUN_VIEW.ask_one(session, run_uuid=run_uuid)
+def describe_run(session: Session, run_uuid: str) -> RunDetail:
+    """Return a run with its inputs, outputs and steps."""
+    run = _RUN_DETAIL.fetch_one(session, run_uuid=run_uuid)
     if run is None:
         raise RunNotFoundError(run_uuid)
+    run.inputs = _INPUTS.fetch(session, run_id=run.run_id)
+    run.outputs = _OUTPUTS.fetch(session, run_uuid=run_uuid)
+    run.steps = _STEPS.fetch(session, run_id=run.run_id)
+    run.reason = reason_of_run(run.status, run.facets_json, run.parent_run_uuid)
     return run
 
 
-def describe_inputs(session: Session, run_id: int) -> list[InputRow]:
-    """Return what a run read."""
-    return _INPUTS.ask(session, run_id=run_id)
-
-
-def describe_outputs(session: Session, run_uuid: str) -> list[OutputRow]:
-    """Return the versions that a run made."""
-    return _OUTPUTS.ask(session, run_uuid=run_uuid)
-
-
-def describe_steps(session: Session, run_id: int) -> list[StepRow]:
-    """Return the steps of a run in their order."""
-    return _STEPS.ask(session, run_id=run_id)
+def find_last_success(session: Session, dataset_id: int) -> RunRow | None:
+    """Return the newest successful run that wrote a version of a dataset."""
+    return _LAST_SUCCESS.fetch_one(session, dataset_id=dataset_id)
 
 
 _LISTED = (
@@ -283,11 +220,14 @@ _LISTED = (
     _RUN.parent_run_uuid,
     _RUN.historical,
 )
+
 _CHILD = ProcessRun.__table__.alias("child").c
+
 _GROUPS = and_(
     exists().where(_CHILD.parent_run_uuid == _RUN.run_uuid, _CHILD.status == _RUN.status),
     ~exists().where(_VERSION.produced_by_run_id == _RUN.run_uuid),
 )
+
 _CONDITIONS = {
     "no_groups": ~_GROUPS,
     "process_id": _RUN.process_id == bindparam("process_id", type_=_RUN.process_id.type),
@@ -301,20 +241,20 @@ _CONDITIONS = {
 
 
 @lru_cache(maxsize=256)
-def _run_page(limit: int, statuses: int, conditions: tuple[str, ...]) -> Question[RunRow]:
+def _run_page(limit: int, statuses: int, conditions: tuple[str, ...]) -> TypedQuery[RunRow]:
     query = select(*_LISTED).join(Process.__table__, _PROCESS.process_id == _RUN.process_id)
     if statuses:
         listed = [bindparam(f"status{n}", type_=String()) for n in range(statuses)]
-        query = query.where(or_(*(_RUN.status == one for one in listed)))
+        query = query.where(or_(*(_RUN.status == status for status in listed)))
     query = query.where(*(_CONDITIONS[name] for name in conditions))
-    return Question(RunRow, query.order_by(_RUN.run_id.desc()).limit(limit))
+    return TypedQuery(RunRow, query.order_by(_RUN.run_id.desc()).limit(limit))
 
 
-_RUN_VIEW = Question(
-    RunView,
+_RUN_DETAIL = TypedQuery(
+    RunDetail,
     select(
         *_LISTED,
-        _PROCESS.name,
+        _PROCESS.name.label("process_name"),
         _RUN.log_location,
         _RUN.facets_json,
         _RUN.saw_success,
@@ -324,7 +264,22 @@ _RUN_VIEW = Question(
     .join(Process.__table__, _PROCESS.process_id == _RUN.process_id)
     .where(_RUN.run_uuid == bindparam("run_uuid", type_=_RUN.run_uuid.type)),
 )
-_INPUTS = Question(
+
+_LAST_SUCCESS = TypedQuery(
+    RunRow,
+    select(*_LISTED)
+    .join(Process.__table__, _PROCESS.process_id == _RUN.process_id)
+    .join(DatasetVersion.__table__, _VERSION.produced_by_run_id == _RUN.run_uuid)
+    .where(
+        _VERSION.dataset_id == bindparam("dataset_id", type_=_VERSION.dataset_id.type),
+        _RUN.status == SUCCESS,
+    )
+    # By the time of the version, because there is an index on it.
+    .order_by(_VERSION.produced_at.desc())
+    .limit(1),
+)
+
+_INPUTS = TypedQuery(
     InputRow,
     select(
         _INPUT.dataset_id,
@@ -343,7 +298,8 @@ _INPUTS = Question(
     .where(_INPUT.run_id == bindparam("run_id", type_=_RUN.run_id.type))
     .order_by(_DATASET.full_name, _INPUT.version_tag),
 )
-_OUTPUTS = Question(
+
+_OUTPUTS = TypedQuery(
     OutputRow,
     select(
         _VERSION.dataset_version_id,
@@ -360,51 +316,52 @@ _OUTPUTS = Question(
     .where(_VERSION.produced_by_run_id == bindparam("run_uuid", type_=_RUN.run_uuid.type))
     .order_by(_DATASET.full_name, _VERSION.version_tag),
 )
-_STEPS = Question(
+
+_STEPS = TypedQuery(
     StepRow,
-    select(*(_STEP[name] for name in StepRow._fields))
+    select(*(_STEP[name] for name in StepRow.__struct_fields__))
     .where(_STEP.run_id == bindparam("run_id", type_=_RUN.run_id.type))
     .order_by(_STEP.step_order),
 )
 
 
 def find_run(session: Session, run_uuid: str) -> ProcessRun | None:
-    """Return the run with this UUID, if there is one."""
+    """Return the run with this UUID, or None."""
     return session.scalar(select(ProcessRun).where(ProcessRun.run_uuid == run_uuid))
 
 
-def note_run(
+def annotate_run(
     session: Session,
     run_uuid: str,
     *,
     log_location: str | None = None,
     partition_key: str | None = None,
 ) -> None:
-    """Note of a run what no event says."""
+    """Set the fields of a run that no event carries."""
     run = get_run(session, run_uuid)
     run.log_location, run.partition_key = log_location, partition_key
 
 
 def record_steps(session: Session, run_uuid: str, steps: Sequence[dict[str, Any]]) -> None:
-    """Write the steps of a run in their order. Those of an earlier attempt are replaced."""
+    """Store the steps of a run in order; replace those of an earlier attempt."""
     run_id = get_run(session, run_uuid).run_id
     session.execute(delete(RunStep).where(RunStep.run_id == run_id))
-    named: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for order, step in enumerate(steps):
-        named[step["step_name"]] = {"run_id": run_id, "step_order": order, **step}
-    if named:
-        session.execute(insert(RunStep), list(named.values()))
+        rows[step["step_name"]] = {"run_id": run_id, "step_order": order, **step}
+    if rows:
+        session.execute(insert(RunStep), list(rows.values()))
 
 
 class RunFailure(NamedTuple):
-    """Why a run failed, as its last event says."""
+    """Why a run failed, from its last event."""
 
     message: str = ""
     trace: str = ""
 
 
 def failure_of(facets: Any) -> RunFailure:
-    """Return why a run failed, from its facets; empty when they do not say."""
+    """Return why a run failed, from its facets; empty if they have no reason."""
     facet = facets.get("errorMessage") if isinstance(facets, dict) else None
     if not isinstance(facet, dict):
         return RunFailure()
@@ -415,7 +372,7 @@ def failure_of(facets: Any) -> RunFailure:
 
 
 def list_open_runs(session: Session, key_prefix: str) -> Sequence[ProcessRun]:
-    """Return the runs without an end of the processes whose keys begin so, lost ones too."""
+    """Return the STARTED and LOST runs of processes whose keys have this prefix."""
     return session.scalars(
         select(ProcessRun)
         .join(Process, Process.process_id == ProcessRun.process_id)
@@ -425,21 +382,57 @@ def list_open_runs(session: Session, key_prefix: str) -> Sequence[ProcessRun]:
 
 
 def explain_lost(status: str, parent_run_uuid: str | None) -> str | None:
-    """Say why a run is LOST; None if it is not."""
+    """Explain why a run is LOST, or return None if it is not."""
     if status != LOST:
         return None
     return f"Parent run {parent_run_uuid} has ended, and this run never reported its own end."
 
 
 def reason_of_run(status: str, facets: Any, parent_run_uuid: str | None) -> str | None:
-    """Say why a run failed, was cancelled or is lost; None if it did not say or succeeded."""
+    """Return why a run failed, was cancelled or is lost, or None."""
     return failure_of(facets).message or explain_lost(status, parent_run_uuid)
 
 
 def list_children(session: Session, parent_run_uuid: str) -> Sequence[ProcessRun]:
-    """Return the runs that belong to another, the oldest first."""
+    """Return the child runs of a run, oldest first."""
     return session.scalars(
         select(ProcessRun)
         .where(ProcessRun.parent_run_uuid == parent_run_uuid)
         .order_by(ProcessRun.run_id)
     ).all()
+
+
+UUID_LENGTH, SHORT_LENGTH = 36, 8
+
+MAX_MATCHES = 5
+"""How many matching ids an error lists."""
+
+
+def resolve_run_id(session: Session, prefix: str) -> str:
+    """Resolve the prefix of a run or batch id; return unmatched input unchanged."""
+    bounds = _bounds(prefix)
+    if bounds is None:
+        return prefix
+    matches: set[str] = set()
+    for column in (ProcessRun.run_uuid, ProcessRun.parent_run_uuid):
+        in_range = column.between(*bounds)
+        query = select(column).where(in_range).distinct().limit(MAX_MATCHES)
+        matches |= set(session.scalars(query))
+    if len(matches) > 1:
+        raise RunAmbiguousError(prefix, matches)
+    return next(iter(matches), prefix)
+
+
+def _bounds(prefix: str) -> tuple[str, str] | None:
+    """Return the first and last possible id with this prefix, for an index range scan."""
+    digits = prefix.replace("-", "")
+    try:
+        first, last = (UUID(digits.ljust(32, filler)) for filler in "0f")
+    except ValueError:
+        return None
+    return (str(first), str(last)) if len(prefix) < UUID_LENGTH else None
+
+
+def short_run_id(run_uuid: str) -> str:
+    """Return the short form of a run id, which `resolve_run_id` accepts."""
+    return run_uuid[:SHORT_LENGTH]

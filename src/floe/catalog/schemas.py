@@ -11,12 +11,12 @@ from msgspec import Struct
 from sqlalchemy import and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
-from floe.catalog.questions import Question
+from floe.catalog.queries import TypedQuery
 from floe.catalog.stores import store_of
 from floe.catalog.tables import DatasetSchema, SchemaSighting
 
-# One for all: `json.dumps` would make another each time.
-_written = json.JSONEncoder(sort_keys=True).encode
+# One encoder for all calls: `json.dumps` would create a new one each time.
+_encode = json.JSONEncoder(sort_keys=True).encode
 
 
 class Column(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Column(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class SchemaDiff:
-    """How a schema differs from the one before it."""
+    """The differences between two schemas."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -40,7 +40,7 @@ class SchemaDiff:
 
     @property
     def breaking(self) -> bool:
-        """Whether a reader of the old schema can be broken by the new one."""
+        """Whether the change can break readers of the old schema."""
         return bool(self.removed or self.retyped or self.loosened)
 
     @property
@@ -49,16 +49,16 @@ class SchemaDiff:
 
 
 def hash_schema(columns: Sequence[Column]) -> str:
-    """Return the key under which these columns are stored."""
+    """Return the hash under which these columns are stored."""
     values = [
         (column.name, column.type, column.nullable, column.metadata and dict(column.metadata))
         for column in columns
     ]
-    return hashlib.sha256(_written(values).encode()).hexdigest()
+    return hashlib.sha256(_encode(values).encode()).hexdigest()
 
 
 def store_schemas(session: Session, schemas: Sequence[Sequence[Column]]) -> list[str]:
-    """Keep these schemas, those known already untouched; return their hashes in order."""
+    """Store the schemas that are new; return the hashes of all in order."""
     hashes = [hash_schema(columns) for columns in schemas]
     rows = [
         {
@@ -80,7 +80,7 @@ def store_schemas(session: Session, schemas: Sequence[Sequence[Column]]) -> list
 
 
 def list_columns(session: Session, schema_hash: str | None) -> list[Column]:
-    """Return the columns of a schema in their order, none for an unknown schema."""
+    """Return the columns of a schema in order; empty for an unknown schema."""
     rows = session.scalars(
         select(DatasetSchema)
         .where(DatasetSchema.schema_hash == schema_hash)
@@ -92,16 +92,16 @@ def list_columns(session: Session, schema_hash: str | None) -> list[Column]:
 
 
 def diff_schemas(before: Sequence[Column], after: Sequence[Column]) -> SchemaDiff:
-    """Say how the second schema differs from the first."""
+    """Return the differences between two schemas."""
     old = {column.name: column for column in before}
     new = {column.name: column for column in after}
-    kept = [(old[name], new[name]) for name in old if name in new]
+    common = [(old[name], new[name]) for name in old if name in new]
     return SchemaDiff(
         added=tuple(name for name in new if name not in old),
         removed=tuple(name for name in old if name not in new),
-        retyped=tuple((a.name, a.type, b.type) for a, b in kept if a.type != b.type),
-        tightened=tuple(a.name for a, b in kept if a.nullable and not b.nullable),
-        loosened=tuple(a.name for a, b in kept if b.nullable and not a.nullable),
+        retyped=tuple((a.name, a.type, b.type) for a, b in common if a.type != b.type),
+        tightened=tuple(a.name for a, b in common if a.nullable and not b.nullable),
+        loosened=tuple(a.name for a, b in common if b.nullable and not a.nullable),
     )
 
 
@@ -112,7 +112,7 @@ def list_schema_history(
     after: tuple[datetime, str] | None = None,
     limit: int | None = None,
 ) -> Sequence[SchemaSighting]:
-    """Return the schemas that a dataset was seen with, the newest first, from after one on."""
+    """Return the observed schemas of a dataset after `after`, newest first."""
     of = SchemaSighting
     query = select(of).where(of.dataset_id == dataset_id)
     if after is not None:
@@ -124,31 +124,35 @@ def list_schema_history(
 
 
 def list_columns_of(session: Session, hashes: Iterable[str]) -> dict[str, list[Column]]:
-    """Return the columns of several schemas."""
-    found: dict[str, list[Column]] = {schema_hash: [] for schema_hash in hashes}
+    """Return the columns of several schemas by hash."""
+    columns: dict[str, list[Column]] = {schema_hash: [] for schema_hash in hashes}
     rows = session.scalars(
         select(DatasetSchema)
-        .where(DatasetSchema.schema_hash.in_(sorted(found)))
+        .where(DatasetSchema.schema_hash.in_(sorted(columns)))
         .order_by(DatasetSchema.schema_hash, DatasetSchema.column_order)
     )
     for row in rows:
         column = Column(row.column_name, row.column_type, row.nullable, row.column_metadata)
-        found[row.schema_hash].append(column)
-    return found
+        columns[row.schema_hash].append(column)
+    return columns
 
 
 def describe_columns(session: Session, schema_hash: str | None) -> list[Column]:
-    """Return the columns of a schema in their order, none for an unknown schema."""
+    """Return the columns of a schema in order; empty for an unknown schema."""
     if schema_hash is None:
         return []
-    rows = _COLUMNS.ask(session, schema_hash=schema_hash)
-    return [Column(*row) for row in rows]
+    return _COLUMNS.fetch(session, schema_hash=schema_hash)
 
 
 _OF = DatasetSchema.__table__.c
-_COLUMNS: Question[tuple[Any, ...]] = Question(
-    lambda *row: row,
-    select(_OF.column_name, _OF.column_type, _OF.nullable, _OF.column_metadata)
+_COLUMNS = TypedQuery(
+    Column,
+    select(
+        _OF.column_name.label("name"),
+        _OF.column_type.label("type"),
+        _OF.nullable,
+        _OF.column_metadata.label("metadata"),
+    )
     .where(_OF.schema_hash == bindparam("schema_hash", type_=_OF.schema_hash.type))
     .order_by(_OF.column_order),
 )

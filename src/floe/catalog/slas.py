@@ -1,23 +1,21 @@
-"""SLAs: promises attached to datasets and processes."""
+"""SLAs of datasets and processes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from floe import clock
 from floe.catalog.datasets import ACTIVE
-from floe.catalog.rows import apply_fields
 from floe.catalog.tables import Dataset, DatasetVersion, Sla
 from floe.catalog.versions import READY, SUPERSEDED
 
 
 class SlaFields(TypedDict, total=False):
-    """What a promise says."""
+    """The fields of an SLA."""
 
     description: str | None
     sla_window_sec: int | None
@@ -30,7 +28,7 @@ class SlaFields(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class StaleDataset:
-    """A dataset whose newest version is older than its SLA allows, or that has none."""
+    """A dataset whose newest version is older than its SLA allows, or missing."""
 
     dataset_id: int
     full_name: str
@@ -38,22 +36,10 @@ class StaleDataset:
     allowed: timedelta
 
 
-def put_sla(session: Session, name: str, **values: Unpack[SlaFields]) -> Sla:
-    """Make a promise known under a name, or change what differs of it."""
-    sla = session.scalar(select(Sla).where(Sla.name == name))
-    if sla is None:
-        sla = Sla(name=name, created_at=clock.now(), **values)
-        session.add(sla)
-        session.flush()
-    else:
-        apply_fields(sla, values)
-    return sla
-
-
 def list_stale_datasets(
     session: Session, now: datetime, *, after: str = "", limit: int | None = None
 ) -> Sequence[StaleDataset]:
-    """Return the active datasets that are older than their SLA allows, from after a name on."""
+    """Return the active datasets after `after` that are older than their SLA allows."""
     last = func.max(DatasetVersion.produced_at)
     counted = DatasetVersion.state.in_((READY, SUPERSEDED))
     rows = session.execute(
@@ -68,20 +54,20 @@ def list_stale_datasets(
         .group_by(Dataset.dataset_id, Dataset.full_name, Sla.sla_window_sec)
         .order_by(Dataset.full_name)
     )
-    found = (
+    promised = (
         StaleDataset(i, name, at, timedelta(seconds=window or 0)) for i, name, window, at in rows
     )
-    # Not by the database: no two stores subtract seconds from a moment in the same words.
+    # Compared here, because each database has its own syntax for subtracting seconds.
     stale = (
-        one
-        for one in found
-        if one.last_produced_at is None or now - one.last_produced_at > one.allowed
+        dataset
+        for dataset in promised
+        if dataset.last_produced_at is None or now - dataset.last_produced_at > dataset.allowed
     )
     return list(islice(stale, limit))
 
 
 def describe_sla(session: Session, sla_id: int | None) -> str | None:
-    """Say a promise in words, None where there is none."""
+    """Describe an SLA in words, or return None."""
     sla = session.get(Sla, sla_id) if sla_id is not None else None
     if sla is None:
         return None
@@ -93,7 +79,7 @@ def describe_sla(session: Session, sla_id: int | None) -> str | None:
     if sla.calendar:
         parts.append(f"on {sla.calendar} days")
     if sla.sla_window_sec:
-        # Here, because it comes with cron and all other kinds of value, and is seldom needed.
+        # Imported here, because floe.spec is slow to import and seldom needed.
         from floe.spec import format_duration
 
         parts.append(f"within {format_duration(timedelta(seconds=sla.sla_window_sec))}")

@@ -1,4 +1,4 @@
-"""The command line: one module per command, this one puts them together."""
+"""The command line: one module per command, assembled here."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from floe.cli import (
     catalog,
     check,
     compact,
-    compile,  # noqa: A004 - named for the command it is
+    compile,  # noqa: A004 - named after the command
     dataset,
     datasets,
     diff,
@@ -27,8 +27,6 @@ from floe.cli import (
     processes,
     read,
     register,
-    register_dataset,
-    register_process,
     retract,
     run,
     runs,
@@ -49,14 +47,15 @@ from floe.errors import FloeError
 
 app = typer.Typer(
     name="floe",
-    help="Datasets first: declare them, see who writes and reads them, and when they are late.",
+    help="Declare datasets and processes, run them, and see what produced each version.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-WRITE, READ, JOBS, RUN = "Write and check", "Look around", "Take old jobs along", "Run the platform"
+WRITE, READ = "Define a project", "Inspect the catalog"
+JOBS, RUN = "Report from legacy jobs", "Run and operate"
 app.command(rich_help_panel=WRITE)(init.init)
 app.command(rich_help_panel=WRITE)(validate.validate)
 app.command(rich_help_panel=WRITE)(compile.compile)
@@ -74,8 +73,8 @@ app.command(rich_help_panel=READ)(show.show)
 app.command(rich_help_panel=READ)(lineage.lineage)
 app.command(rich_help_panel=READ)(why.why)
 app.add_typer(drift.app, name="drift", rich_help_panel=READ)
-app.command(rich_help_panel=JOBS)(register_dataset.register_dataset)
-app.command(rich_help_panel=JOBS)(register_process.register_process)
+app.command(rich_help_panel=JOBS)(register.register_dataset)
+app.command(rich_help_panel=JOBS)(register.register_process)
 app.add_typer(events.app, name="events", rich_help_panel=JOBS)
 app.command(rich_help_panel=RUN)(up.up)
 app.command(rich_help_panel=RUN)(status.status)
@@ -107,7 +106,7 @@ def floe(
         False, "--version", callback=_show_version, is_eager=True, help="Show floe's version."
     ),
 ) -> None:
-    """Datasets first: declare them, see who writes and reads them, and when they are late."""
+    """Declare datasets and processes, run them, and see what produced each version."""
 
 
 def main() -> None:
@@ -122,9 +121,9 @@ def main() -> None:
 
 
 def _flush_output() -> None:
-    """Write what is buffered; a reader that has gone, as with `| head`, is no error."""
+    """Flush standard output; ignore a closed pipe, as with `| head`."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more when it ends, and would complain about it.
+        # Python flushes again at exit and would print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`python -m floe.cli`: the command line, for those who know only where their Python is."""
+"""`python -m floe.cli`: the command line, if floe is not on the PATH."""
 
 from floe.cli import main
 

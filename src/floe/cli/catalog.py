@@ -1,4 +1,4 @@
-"""`floe catalog`: look after the catalog's database."""
+"""`floe catalog`: upgrade, check and inspect the catalog's database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.context import catalog_url, open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption, catalog_url, open_project_catalog
 from floe.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
     from floe.catalog.database import Catalog
 
-app = typer.Typer(help="Look after the catalog's database.", no_args_is_help=True)
+app = typer.Typer(help="Upgrade, check and inspect the catalog's database.", no_args_is_help=True)
 
 DialectOption = Annotated[str, typer.Option(help="sqlite, postgresql or db2.")]
 
 
 @contextmanager
-def _open_as_it_is(project: Path | None) -> Iterator["Catalog"]:
-    """Open the catalog whatever its revision: to upgrade and check it is what we are here for."""
+def _open_any_revision(project: Path | None) -> Iterator["Catalog"]:
+    """Open the catalog at any revision, for the commands that upgrade or check it."""
     from floe.catalog.database import open_catalog
 
     catalog = open_catalog(catalog_url(project))
@@ -34,32 +33,32 @@ def _open_as_it_is(project: Path | None) -> Iterator["Catalog"]:
 
 @app.command()
 def upgrade(project: ProjectOption = None) -> None:
-    """Bring the catalog's tables to what this version of floe needs."""
+    """Upgrade the catalog's tables to the revision that this version of floe needs."""
     from floe.catalog.migrate import catalog_revision, upgrade_catalog
 
-    with _open_as_it_is(project) as catalog:
+    with _open_any_revision(project) as catalog:
         before = catalog_revision(catalog)
         upgrade_catalog(catalog)
         after = catalog_revision(catalog)
     if before == after:
-        console.print(f"The catalog is at revision {after} already.")
+        console.print(f"The catalog is already at revision {after}.")
     else:
-        console.print(f"The catalog went from revision {before or 'none'} to {after}.")
+        console.print(f"Upgraded the catalog from revision {before or 'none'} to {after}.")
 
 
 @app.command()
 def check(project: ProjectOption = None) -> None:
-    """Say whether the catalog's tables are what this version of floe needs (exit 0 or 1)."""
+    """Check that the catalog's tables fit this version of floe; exit 1 if not."""
     from floe.catalog.migrate import catalog_revision, check_catalog
 
-    with _open_as_it_is(project) as catalog:
+    with _open_any_revision(project) as catalog:
         check_catalog(catalog)
-        console.print(f"The catalog is at revision {catalog_revision(catalog)}, as it should be.")
+        console.print(f"The catalog is up to date: revision {catalog_revision(catalog)}.")
 
 
 @app.command()
 def ddl(dialect: DialectOption = "postgresql") -> None:
-    """Print the SQL that makes an empty catalog, for databases that only a DBA may change."""
+    """Print the SQL that creates an empty catalog, for a DBA to run."""
     from floe.catalog.migrate import ddl as write_ddl
 
     typer.echo(write_ddl(dialect))
@@ -67,11 +66,11 @@ def ddl(dialect: DialectOption = "postgresql") -> None:
 
 @app.command()
 def stats(project: ProjectOption = None, as_json: JsonOption = False) -> None:
-    """Count what the catalog holds."""
-    from floe.catalog.stats import count_nouns
+    """Count the catalog's datasets, processes, runs and other rows."""
+    from floe.catalog.database import count_rows
 
     with open_project_catalog(project) as catalog, catalog.reading() as session:
-        counts = count_nouns(session)
+        counts = count_rows(session)
     if as_json:
         print_json(counts)
     else:
@@ -80,17 +79,18 @@ def stats(project: ProjectOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def split(
-    name: Annotated[str, typer.Argument(help="Full name that became an alias by a join.")],
+    name: Annotated[str, typer.Argument(help="Full name of the joined dataset, now an alias.")],
     reason: Annotated[str | None, typer.Option(help="Why, for the audit log.")] = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Undo a join: make the dataset again that was joined to another.
+    """Undo a join of two datasets.
 
-    Both have their own versions, states, edges and aliases again. What came after the join stays
-    with the dataset that stayed, and the same symlink does not join the two again.
+    Both datasets get back their own versions, states, edges and aliases. What
+    was recorded after the join stays with the remaining dataset. The same
+    symlink does not join the two again.
     """
-    from floe.catalog.splitting import split_dataset
+    from floe.catalog.joins.splitting import split_dataset
 
     with open_project_catalog(project) as catalog, catalog.writing() as session:
         restored, kept = split_dataset(session, name, actor=getuser(), reason=reason)
@@ -98,4 +98,4 @@ def split(
     if as_json:
         print_json(names)
     else:
-        console.print("{dataset} is split from {split_from}.".format(**names), markup=False)
+        console.print("Split {dataset} from {split_from}.".format(**names), markup=False)

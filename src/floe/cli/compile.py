@@ -1,10 +1,10 @@
-"""floe compile: check a project and write its compiled file, or say whether that is stale."""
+"""`floe compile`: check a project and write its compiled file, or check that file."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.options import ProjectOption
+from floe.cli.context import ProjectOption
 from floe.cli.output import console, err
 from floe.cli.validate import print_warnings
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from floe.settings import ProjectPaths
 
 CheckOption = Annotated[
-    bool, typer.Option("--check", help="Only say whether the compiled file is stale; exit 1 if so.")
+    bool,
+    typer.Option("--check", help="Only check whether the compiled file is stale; exit 1 if so."),
 ]
 
 
 def compile(project: ProjectOption = None, check: CheckOption = False) -> None:  # noqa: A001
-    """Check floe.yaml and write .floe/compiled_artifacts.json; have dbt write its manifest."""
+    """Check floe.yaml; write .floe/compiled_artifacts.json and dbt's manifest."""
     from floe.settings import find_project
     from floe.spec import compile_project, write_compiled
 
@@ -34,7 +35,7 @@ def compile(project: ProjectOption = None, check: CheckOption = False) -> None: 
     sources = len(compiled.sources)
     plural = "" if sources == 1 else "s"
     console.print(
-        f"{shown} written from {sources} source{plural}, hash {compiled.hash[:12]}.",
+        f"Wrote {shown} from {sources} source{plural}, hash {compiled.hash[:12]}.",
         markup=False,
         soft_wrap=True,
     )
@@ -42,17 +43,17 @@ def compile(project: ProjectOption = None, check: CheckOption = False) -> None: 
 
 
 def _compile_dbt(paths: "ProjectPaths") -> None:
-    """Have dbt parse its project, where there is one."""
+    """Have dbt parse its project, if there is one."""
     from floe.spec.compiler import read_compiled
 
     tree = read_compiled(paths.compiled)["spec"]
     if not tree.get("transforms") and not tree.get("orchestration", {}).get("dbt"):
         return
-    from floe.orchestration.dbt.compiling import compile_dbt
+    from floe.orchestration.dbt.manifest import compile_dbt
 
     manifest = compile_dbt(paths)
     if manifest is not None:
-        console.print(f"{manifest.relative_to(paths.root)} written by dbt.", markup=False)
+        console.print(f"dbt wrote {manifest.relative_to(paths.root)}.", markup=False)
 
 
 def _check(paths: "ProjectPaths") -> None:

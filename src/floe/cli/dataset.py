@@ -1,46 +1,47 @@
-"""`floe dataset NAME`: all that the catalog knows of one dataset."""
+"""`floe dataset NAME`: everything the catalog knows about one dataset."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from floe.cli.context import open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption, open_project_catalog
 from floe.cli.output import console, print_facts, print_json, table
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from floe.catalog.retention import StateEvent
+    from floe.catalog.runs import RunRow
+    from floe.catalog.version_queries import StateEvent
 
 SHOWN_VERSIONS = 10
 
 
 def dataset(
-    name: Annotated[str, typer.Argument(help="Name, full name, alias or number.")],
+    name: Annotated[str, typer.Argument(help="Name, full name, alias or id.")],
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a dataset: owner, promise, columns, checks, who writes and reads it, its versions."""
+    """Show a dataset: owner, SLA, columns, checks, writers, readers and versions."""
     with open_project_catalog(project) as catalog, catalog.reading() as session:
-        found = describe_dataset(session, name)
+        facts = describe_dataset(session, name)
     if as_json:
-        print_json(found)
+        print_json(facts)
         return
-    _show(found)
+    _show(facts)
 
 
 def describe_dataset(session: "Session", name: str) -> dict[str, Any]:
-    """Gather what is known of a dataset, as plain values."""
+    """Return what the catalog knows about a dataset, as JSON values."""
     from floe import catalog
-    from floe.catalog.retention import describe_states
+    from floe.catalog.runs import find_last_success
+    from floe.catalog.version_queries import describe_states
 
     row = catalog.find_dataset(session, name)
     producers = catalog.list_producers(session, row.dataset_id)
     consumers = catalog.list_consumers(session, row.dataset_id)
     versions = catalog.list_versions(session, row.dataset_id, limit=SHOWN_VERSIONS)
-    named = [(one.dataset_version_id, one.state) for one in versions]
-    events = describe_states(session, named, row.dataset_id)
+    states = [(version.dataset_version_id, version.state) for version in versions]
+    events = describe_states(session, states, row.dataset_id)
     return {
         "dataset_id": row.dataset_id,
         "name": row.name,
@@ -54,26 +55,36 @@ def describe_dataset(session: "Session", name: str) -> dict[str, Any]:
         "tags": catalog.list_tags(session, row.dataset_id),
         "sla": catalog.describe_sla(session, row.default_sla_id),
         "columns": [
-            {"name": one.name, "type": one.type, "nullable": one.nullable}
-            for one in catalog.list_columns(session, row.schema_hash)
+            {"name": column.name, "type": column.type, "nullable": column.nullable}
+            for column in catalog.list_columns(session, row.schema_hash)
         ],
         "checks": [
-            {"name": one.name, "kind": one.kind, "severity": one.severity}
-            for one in catalog.list_checks(session, row.dataset_id)
+            {"name": check.name, "kind": check.kind, "severity": check.severity}
+            for check in catalog.list_checks(session, row.dataset_id)
         ],
-        "written_by": [one.process_key for one in producers],
-        "read_by": [one.process_key for one in consumers],
+        "written_by": [process.process_key for process in producers],
+        "read_by": [process.process_key for process in consumers],
+        "last_successful_run": find_last_success(session, row.dataset_id),
         "versions": [
             {
-                "tag": one.version_tag,
-                "state": one.state,
-                "rows": one.row_count,
-                "produced_at": one.produced_at,
-                **_event(events.get(one.dataset_version_id)),
+                "tag": version.version_tag,
+                "state": version.state,
+                "rows": version.row_count,
+                "produced_at": version.produced_at,
+                **_event(events.get(version.dataset_version_id)),
             }
-            for one in versions
+            for version in versions
         ],
     }
+
+
+def _describe_success(run: "RunRow | None") -> str | None:
+    from floe.catalog.runs import short_run_id
+
+    if run is None:
+        return None
+    ended = f", ended {run.end_ts:%Y-%m-%d %H:%M}Z" if run.end_ts else ""
+    return f"run {short_run_id(run.run_uuid)} of {run.process_key}{ended}"
 
 
 def _event(event: "StateEvent | None") -> dict[str, str | None]:
@@ -83,35 +94,36 @@ def _event(event: "StateEvent | None") -> dict[str, str | None]:
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    owner = " · ".join(filter(None, (found["owner_team"], found["owner_email"])))
+def _show(facts: dict[str, Any]) -> None:
+    owner = " · ".join(filter(None, (facts["owner_team"], facts["owner_email"])))
     print_facts(
-        found["full_name"],
+        facts["full_name"],
         {
-            "status": found["status"],
-            "description": found["description"],
+            "status": facts["status"],
+            "description": facts["description"],
             "owner": owner,
-            "category": found["category"],
-            "format": found["format"],
-            "tags": ", ".join(found["tags"]),
-            "sla": found["sla"],
-            "written by": "\n".join(found["written_by"]),
-            "read by": "\n".join(found["read_by"]),
+            "category": facts["category"],
+            "format": facts["format"],
+            "tags": ", ".join(facts["tags"]),
+            "sla": facts["sla"],
+            "written by": "\n".join(facts["written_by"]),
+            "last success": _describe_success(facts["last_successful_run"]),
+            "read by": "\n".join(facts["read_by"]),
         },
     )
     for title, rows in (
-        ("columns", found["columns"]),
-        ("checks", found["checks"]),
-        ("versions", [_version(one) for one in found["versions"]]),
+        ("columns", facts["columns"]),
+        ("checks", facts["checks"]),
+        ("versions", [_version_row(version) for version in facts["versions"]]),
     ):
         if rows:
             console.print(table(title, rows))
-    for one in found["versions"]:
-        if one["reason"]:
-            by = f" by {one['actor']}" if one["actor"] else ""
-            said = f"{one['tag']} was {one['state'].lower()}{by}: {one['reason']}"
-            console.print(said, style="yellow", markup=False)
+    for version in facts["versions"]:
+        if version["reason"]:
+            by = f" by {version['actor']}" if version["actor"] else ""
+            message = f"{version['tag']} was {version['state'].lower()}{by}: {version['reason']}"
+            console.print(message, style="yellow", markup=False)
 
 
-def _version(one: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in one.items() if name not in ("reason", "actor")}
+def _version_row(version: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in version.items() if name not in ("reason", "actor")}

@@ -1,4 +1,4 @@
-"""`floe datasets [TEXT]`: find datasets by words, or list them."""
+"""`floe datasets [TEXT]`: search datasets, or list them all."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from floe.cli.context import open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption, open_project_catalog
 from floe.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
@@ -17,23 +16,25 @@ if TYPE_CHECKING:
 
 def datasets(
     text: Annotated[
-        str, typer.Argument(help="Words of a name, description, owner, tag or column.")
+        str, typer.Argument(help="Words in a name, description, owner, tag or column.")
     ] = "",
     *,
-    category: Annotated[str | None, typer.Option(help="Only of this category.")] = None,
-    team: Annotated[str | None, typer.Option(help="Only what this team owns.")] = None,
+    category: Annotated[str | None, typer.Option(help="Only this category.")] = None,
+    team: Annotated[str | None, typer.Option(help="Only datasets of this team.")] = None,
     data_format: Annotated[str | None, typer.Option("--format", help="Only this format.")] = None,
-    status: Annotated[str | None, typer.Option(help="DRAFT, ACTIVE or DEPRECATED.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only DRAFT, ACTIVE or DEPRECATED.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
     declared_by: Annotated[
-        str | None, typer.Option(help="Only what this project declares.")
+        str | None, typer.Option(help="Only datasets that this project declares.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to show.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Number of datasets to show.")] = 50,
+    cursor: Annotated[
+        str | None, typer.Option(help="Next page: the cursor of the last answer.")
+    ] = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find datasets by words, the best first; without words list them by name."""
+    """Search datasets, best match first. Without TEXT, list all by name."""
     from floe.catalog.search import SearchFilters, search_datasets
 
     filters = SearchFilters(category, team, data_format, status, tag, declared_by)
@@ -45,13 +46,13 @@ def datasets(
         print_json(asdict(page))
     elif page.hits:
         console.print(table("datasets", _rows(page.hits)))
-        _say_more(page)
+        _print_next_page(page)
     else:
-        _say_nothing_found(text, page, filtered=filters != SearchFilters())
+        _print_no_match(text, page, filtered=filters != SearchFilters())
 
 
 def _rows(hits: Sequence["DatasetHit"]) -> list[dict[str, Any]]:
-    # The short name where it says enough.
+    # Show the full name only if the short one is ambiguous.
     times = Counter(hit.name for hit in hits)
     return [
         {
@@ -65,17 +66,17 @@ def _rows(hits: Sequence["DatasetHit"]) -> list[dict[str, Any]]:
     ]
 
 
-def _say_more(page: "SearchPage") -> None:
+def _print_next_page(page: "SearchPage") -> None:
     if page.next_cursor:
-        console.print(f"There are more: the same with --cursor {page.next_cursor}", markup=False)
+        console.print(f"There are more. Next page: --cursor {page.next_cursor}", markup=False)
 
 
-def _say_nothing_found(text: str, page: "SearchPage", *, filtered: bool) -> None:
+def _print_no_match(text: str, page: "SearchPage", *, filtered: bool) -> None:
     if page.suggestions:
         names = ", ".join(page.suggestions)
-        said = f"No dataset matches '{text}'. Did you mean: {names}?"
+        message = f"No dataset matches '{text}'. Did you mean: {names}?"
     elif text or filtered:
-        said = "No dataset matches. Use fewer words or filters; floe datasets lists all."
+        message = "No dataset matches. Use fewer words or filters, or list all with: floe datasets"
     else:
-        said = "No dataset is registered yet. Register a project with: floe register"
-    console.print(said, markup=False)
+        message = "No dataset is registered yet. Register a project with: floe register"
+    console.print(message, markup=False)

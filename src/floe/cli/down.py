@@ -1,4 +1,4 @@
-"""`floe down`: stop what `floe up` has brought up."""
+"""`floe down`: stop the services that `floe up` started."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import typer
 
-from floe.cli.options import ProjectOption
+from floe.cli.context import ProjectOption
 from floe.cli.output import console
 from floe.settings import find_project
 
@@ -14,27 +14,27 @@ PATIENCE_SECONDS = 180.0
 
 
 def down(project: ProjectOption = None) -> None:
-    """Stop everything that floe up has started, here or in another terminal."""
-    from floe.execution.spark.processes import wait_until
+    """Stop all services that floe up started, here or in another terminal."""
+    from floe.execution.os_processes import wait_until
     from floe.execution.workspace import load_site
-    from floe.services.leftovers import end_leftovers
+    from floe.services.child_processes import stop_leftovers
     from floe.services.state import read_up
 
     paths = find_project(project)
-    found = read_up(paths)
-    if found is None:
+    up = read_up(paths)
+    if up is None:
         console.print("Nothing is up.")
         raise typer.Exit
-    if found.alive:
+    if up.alive:
         with suppress(ProcessLookupError):
-            os.kill(found.pid, signal.SIGTERM)
+            os.kill(up.pid, signal.SIGTERM)
         with console.status("stopping"):
-            wait_until(lambda: not found.alive, PATIENCE_SECONDS)
-    if found.alive:
+            wait_until(lambda: not up.alive, PATIENCE_SECONDS)
+    if up.alive:
         with suppress(ProcessLookupError):
-            os.kill(found.pid, signal.SIGKILL)
-        wait_until(lambda: not found.alive, 10)
+            os.kill(up.pid, signal.SIGKILL)
+        wait_until(lambda: not up.alive, 10)
     left = read_up(paths)
     if left is not None:
-        end_leftovers(load_site(paths), left)
-    console.print("Everything has stopped.")
+        stop_leftovers(load_site(paths), left)
+    console.print("All services have stopped.")

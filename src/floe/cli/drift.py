@@ -1,4 +1,4 @@
-"""`floe drift`: what events claim against what is declared, and what to do about it."""
+"""`floe drift`: where events and declarations disagree, and how to decide."""
 
 from dataclasses import asdict
 from getpass import getuser
@@ -6,16 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from floe.cli.context import open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption, open_project_catalog
 from floe.cli.output import console, print_json, table
 
-app = typer.Typer(help="What events claim against what is declared.")
+app = typer.Typer(help="Show where events and declarations disagree; decide on claims.")
 
-ClaimArgument = Annotated[int, typer.Argument(help="Number of the claim, from `floe drift`.")]
-CommentOption = Annotated[str | None, typer.Option(help="Why, for the audit log.")]
+ClaimArgument = Annotated[int, typer.Argument(help="Id of the claim, from floe drift.")]
+CommentOption = Annotated[str | None, typer.Option(help="Reason, for the audit log.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also list dismissed claims.")]
 MOST_SHOWN = 1000
+VERBS = {"CONSUMES": "reads", "PRODUCES": "writes"}
 
 
 @app.callback(invoke_without_command=True)
@@ -25,11 +25,10 @@ def drift(
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List claims of events, and edges on which declaration and observation disagree."""
+    """List where events disagree with declarations: claims to decide on, and edges."""
     if context.invoked_subcommand is not None:
         return
-    from floe.catalog.drift import list_drift
-    from floe.catalog.drift_claims import OPEN, list_drift_claims
+    from floe.catalog.drift import OPEN, list_drift, list_drift_claims
 
     with open_project_catalog(project) as catalog, catalog.reading() as session:
         claims = list_drift_claims(session, status=None if every else OPEN, limit=MOST_SHOWN)
@@ -42,25 +41,29 @@ def drift(
     if not claims and not edges:
         console.print("No drift.")
     if claims:
-        console.print(table("claims of events", [_claim_row(claim) for claim in claims]))
-        console.print("Decide with: floe drift accept CLAIM, or floe drift dismiss CLAIM")
+        console.print(table("claims", [_claim_row(claim, every) for claim in claims]))
+        console.print("Decide with: floe drift accept CLAIM or floe drift dismiss CLAIM")
     if edges:
         rows = [
-            {"kind": edge.kind, "process": edge.process_key, "role": edge.role,
-             "dataset": edge.dataset, "last seen": edge.last_seen}
+            {
+                "kind": edge.kind,
+                "edge": f"{edge.process_key} {VERBS[edge.role]} {edge.dataset}",
+                "last seen": edge.last_seen,
+            }
             for edge in edges
-        ]  # fmt: skip
+        ]
         console.print(table("edges", rows))
 
 
-def _claim_row(claim: Any) -> dict[str, Any]:
+def _claim_row(claim: Any, with_status: bool) -> dict[str, Any]:
+    from floe.catalog.drift import FOREIGN_VERSION
+
+    relation = "was written by" if claim.kind == FOREIGN_VERSION else "is the same as"
     return {
         "claim": claim.claim_id,
-        "kind": claim.kind,
-        "dataset": claim.dataset,
-        "same as, or written by": claim.subject,
+        "the event says": f"{claim.dataset} {relation} {claim.subject}",
         "last seen": claim.last_seen,
-        "status": claim.status,
+        **({"status": claim.status} if with_status else {}),
     }
 
 
@@ -68,21 +71,21 @@ def _claim_row(claim: Any) -> dict[str, Any]:
 def accept(
     claim: ClaimArgument, comment: CommentOption = None, project: ProjectOption = None
 ) -> None:
-    """Join the two datasets of a claim. Undo it with: floe catalog split NAME."""
-    from floe.catalog.drift_claims import accept_claim
+    """Join the two datasets of a claim. To undo: floe catalog split NAME."""
+    from floe.catalog.drift import accept_claim
 
     with open_project_catalog(project) as catalog, catalog.writing() as session:
         name = accept_claim(session, claim, actor=getuser(), comment=comment)
-    console.print(f"Both are {name} now.", markup=False)
+    console.print(f"Both names now mean {name}.", markup=False)
 
 
 @app.command()
 def dismiss(
     claim: ClaimArgument, comment: CommentOption = None, project: ProjectOption = None
 ) -> None:
-    """Leave everything as it is. The same claim is not listed again."""
-    from floe.catalog.drift_claims import dismiss_claim
+    """Reject a claim and change nothing. The same claim is not listed again."""
+    from floe.catalog.drift import dismiss_claim
 
     with open_project_catalog(project) as catalog, catalog.writing() as session:
         dismiss_claim(session, claim, actor=getuser(), comment=comment)
-    console.print(f"Claim {claim} is dismissed.")
+    console.print(f"Dismissed claim {claim}.")

@@ -1,4 +1,4 @@
-"""`floe events`: load events in bulk, give them back, deliver those that wait on this host."""
+"""`floe events`: import and export events, and deliver reports queued on this host."""
 
 import errno
 import os
@@ -12,19 +12,23 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from floe.cli.context import date_rules, event_retention, open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import (
+    JsonOption,
+    ProjectOption,
+    date_rules,
+    event_retention,
+    open_project_catalog,
+)
 from floe.cli.output import console, err, print_json, table
 from floe.errors import FloeError
 
 if TYPE_CHECKING:
-    from floe.catalog.folding import Fold
-    from floe.events.bulk import ImportReport, Rejected
-    from floe.events.export import Sink
+    from floe.catalog.joins.folding import Fold
+    from floe.events.event_files import ImportReport, Rejected, Sink
 
-app = typer.Typer(help="Load, export and deliver events.", no_args_is_help=True)
+app = typer.Typer(help="Import, export and deliver events.", no_args_is_help=True)
 
-# How an import ends: all lines are in, some were rejected, or it did not come to the end.
+# Exit codes of an import. 0 means that all lines were imported.
 SOME_REJECTED, STOPPED, INTERRUPTED = 1, 2, 130
 TRY_LATER = 75
 SHOWN_REJECTS = 20
@@ -35,17 +39,17 @@ FileArgument = Annotated[
 
 
 class BadTimeError(FloeError):
-    """A time on the command line is none."""
+    """A time on the command line is invalid."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"'{text}' is not a time. Write 2026-09-01 or 2026-09-01T06:30:00Z.")
+        super().__init__(f"Invalid time '{text}'. Write it as 2026-09-01 or 2026-09-01T06:30:00Z.")
 
 
 class UnwritableFileError(FloeError):
-    """A file that was asked for cannot be written."""
+    """An output file cannot be written."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"Cannot write {path}: {reason}. Name a file that you may write to.")
+        super().__init__(f"Cannot write {path}: {reason}. Choose another file.")
 
 
 @app.command("import")
@@ -53,24 +57,25 @@ def import_(
     file: FileArgument,
     *,
     live: Annotated[
-        bool, typer.Option("--live", help="As news that triggers what waits for it.")
+        bool, typer.Option("--live", help="Treat as live events: fire triggers.")
     ] = False,
     rejects: Annotated[
-        Path | None, typer.Option(help="Also write rejected lines with their reasons here.")
+        Path | None, typer.Option(help="File for rejected lines with their reasons.")
     ] = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Load a file of OpenLineage events, one a line. The same command goes on where it stopped.
+    """Import OpenLineage events, one per line. Repeat the command to continue.
 
-    Events fill history and trigger nothing unless --live is given, and then too when they are
-    older than the catalog keeps events. Exit 0: all lines are in, 1: some were rejected, 2: it
-    did not come to the end.
+    Events fill the history and trigger nothing unless --live is given. Events
+    older than the catalog's retention never trigger.
+
+    Exit codes: 0 all lines imported, 1 some rejected, 2 not finished.
     """
     try:
         report = _load(file, rejects, project, live=live)
     except KeyboardInterrupt:
-        err.print("Interrupted. The same command goes on where this one stopped.")
+        err.print("Interrupted. Run the same command again to continue.")
         raise typer.Exit(INTERRUPTED) from None
     except FloeError as error:
         err.print(str(error), style="red", markup=False)
@@ -85,36 +90,37 @@ def import_(
 @app.command()
 def export(
     *,
-    since: Annotated[str | None, typer.Option(help="From this date or time on (UTC).")] = None,
+    since: Annotated[str | None, typer.Option(help="From this date or time (UTC).")] = None,
     until: Annotated[str | None, typer.Option(help="Before this date or time (UTC).")] = None,
-    process: Annotated[str | None, typer.Option(help="Only of this process.")] = None,
-    run: Annotated[str | None, typer.Option(help="Only of this run's UUID.")] = None,
+    process: Annotated[str | None, typer.Option(help="Only events of this process.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only events of this run UUID.")] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="FILE.ndjson[.gz] (default: the screen).")
+        Path | None,
+        typer.Option("-o", "--output", help="FILE.ndjson[.gz] (default: standard output)."),
     ] = None,
     project: ProjectOption = None,
 ) -> None:
-    """Write stored events by their time, one a line, each as it came."""
+    """Export stored events in order of time, one per line, unchanged."""
     from floe.catalog import find_process
     from floe.catalog.run_events import EventFilter
-    from floe.events.export import export_events
+    from floe.events.event_files import export_events
 
-    first, last = _moment(since), _moment(until)
+    first, last = _parse_time(since), _parse_time(until)
     with open_project_catalog(project) as catalog:
         key = None
         if process is not None:
             with catalog.reading() as session:
                 key = find_process(session, process).process_key
         wanted = EventFilter(run, key, first, last)
-        with _writing_to(output) as out:
+        with _open_output(output) as out:
             report = export_events(catalog, wanted, out)
-    joined = f", {report.joined} of them put on one line" if report.joined else ""
+    joined = f", {report.joined} of them joined to one line" if report.joined else ""
     err.print(f"{report.events:,} events exported{joined}.", markup=False)
 
 
 @app.command()
 def deliver(as_json: JsonOption = False) -> None:
-    """Deliver the reports that wait on this host (exit 75 when some still wait)."""
+    """Deliver the reports queued on this host. Exit 75 if some are still waiting."""
     from floe.client import Client, describe_queue
 
     client = Client()
@@ -128,7 +134,7 @@ def deliver(as_json: JsonOption = False) -> None:
         counts = f"{done.delivered} delivered, {done.refused} refused, {done.waiting} waiting"
         console.print(f"{client.spool.folder}: {counts}.", markup=False, soft_wrap=True)
         if refused:
-            err.print(f"Refused ones are in {client.spool.folder / 'refused'}.", markup=False)
+            err.print(f"Refused reports are in {client.spool.folder / 'refused'}.", markup=False)
         if done.reason:
             err.print(done.reason, markup=False)
         for queue in others:
@@ -145,14 +151,14 @@ def fold(
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Apply the rules for dates to stored events: one dataset for names that differ by date.
+    """Merge datasets whose names differ only by a date.
 
-    exposure_20260901.csv and its siblings become exposure_{date}.csv, and versions get the
-    business dates of their names or folders. Declared and curated datasets stay as they are. The
-    command may be interrupted and repeated.
+    exposure_20260901.csv and its siblings become exposure_{date}.csv, and
+    versions get the business dates of their names or folders. Declared and
+    curated datasets do not change. The command can be interrupted and repeated.
     """
-    from floe.catalog.folding import fold_dates, plan_folds
-    from floe.events.subsets import subset_locations
+    from floe.catalog.joins.folding import fold_dates, plan_folds
+    from floe.events.openlineage_facets import subset_locations
 
     rules = date_rules(project)
     with open_project_catalog(project) as catalog:
@@ -166,7 +172,7 @@ def fold(
     if not folds:
         console.print("Nothing to fold.")
         return
-    console.print(table("Would fold" if dry_run else "Folded", [_fold_row(one) for one in folds]))
+    console.print(table("Would fold" if dry_run else "Folded", [_fold_row(fold) for fold in folds]))
 
 
 def _fold_row(fold: "Fold") -> dict[str, object]:
@@ -189,7 +195,7 @@ def _load(file: Path, rejects: Path | None, project: Path | None, *, live: bool)
         TransferSpeedColumn,
     )
 
-    from floe.events.bulk import Watcher, import_events
+    from floe.events.event_files import Watcher, import_events
 
     bar = Progress(
         TextColumn("{task.description}"),
@@ -217,10 +223,10 @@ def _load(file: Path, rejects: Path | None, project: Path | None, *, live: bool)
 
 
 class _Rejects:
-    """Says which lines were rejected: the first ones on the screen, all of them in a file."""
+    """Prints the first rejected lines, and writes all of them to a file."""
 
     def __init__(self, path: Path | None) -> None:
-        self._file = _open_to_add(path) if path else None
+        self._file = _open_append(path) if path else None
         self._count = 0
 
     def __enter__(self) -> "_Rejects":
@@ -241,7 +247,7 @@ class _Rejects:
             err.print(str(rejected), style="red", markup=False)
 
 
-def _open_to_add(path: Path) -> TextIO:
+def _open_append(path: Path) -> TextIO:
     try:
         return path.open("a", encoding="utf-8")
     except OSError as error:
@@ -253,42 +259,42 @@ def _reason(error: OSError) -> str:
 
 
 def _summary(file: Path, report: "ImportReport") -> str:
-    rejected = f" {report.rejected:,} of its lines were rejected." if report.rejected else ""
+    rejected = f" {report.rejected:,} lines were rejected." if report.rejected else ""
     if report.was_done:
-        return f"{file.name} was imported already: {report.lines:,} lines.{rejected}"
-    went_on = f", going on after line {report.resumed_at:,}" if report.resumed_at else ""
-    return f"{file.name}: {report.lines_now:,} lines imported{went_on}.{rejected}"
+        return f"{file.name} is already imported: {report.lines:,} lines.{rejected}"
+    resumed = f", continued after line {report.resumed_at:,}" if report.resumed_at else ""
+    return f"{file.name}: {report.lines_now:,} lines imported{resumed}.{rejected}"
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise BadTimeError(text) from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 @contextmanager
-def _writing_to(path: Path | None) -> Iterator["Sink"]:
-    """Standard output, or a file that has its name only once it is whole."""
+def _open_output(path: Path | None) -> Iterator["Sink"]:
+    """Open standard output, or a file that appears only once it is complete."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    # Said before, not after all events were read.
+    # Fail before all events are read, not after.
     if path.is_dir():
         raise UnwritableFileError(path, os.strerror(errno.EISDIR))
     try:
-        with _whole_or_not(path) as out:
+        with _open_atomic(path) as out:
             yield out
     except OSError as error:
         raise UnwritableFileError(path, _reason(error)) from error
 
 
 @contextmanager
-def _whole_or_not(path: Path) -> Iterator["Sink"]:
+def _open_atomic(path: Path) -> Iterator["Sink"]:
     import gzip
 
     beside = path.with_name(f"{path.name}.part")
@@ -297,7 +303,7 @@ def _whole_or_not(path: Path) -> Iterator["Sink"]:
             yield out
         beside.replace(path)
     except BaseException:
-        # What went wrong is to be said, not that there was nothing to remove.
+        # Report the first error, not a failed removal.
         with suppress(OSError):
             beside.unlink()
         raise

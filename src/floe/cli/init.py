@@ -43,7 +43,7 @@ class FilesExistError(FloeError):
 
 
 class NotAFolderError(FloeError):
-    """The place for a project is a file."""
+    """The project folder to create is a file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} is a file. Name a folder: floe init FOLDER")
@@ -56,7 +56,7 @@ def init(
         typer.Option(help="How the project computes: Spark SQL, dbt models or pandas functions."),
     ] = "sql",
 ) -> None:
-    """Create a small project that runs. Files that exist are never overwritten."""
+    """Create a small, working project. Never overwrites files."""
     names = write_template(template, folder)
     _print(f"Created {len(names)} files in {folder.resolve()}:")
     for name in names:
@@ -75,7 +75,7 @@ def _print(line: str) -> None:
 
 
 def write_template(template: str, folder: Path) -> list[str]:
-    """Copy a template into a folder and name the project after it; return the files' names."""
+    """Copy a template into a folder, name the project after it; return the file names."""
     if folder.exists() and not folder.is_dir():
         raise NotAFolderError(folder)
     contents = _template_files(template)

@@ -1,6 +1,10 @@
-"""`floe lineage NAME`: what a dataset or process comes from, and what depends on it."""
+"""`floe lineage NAME`: upstream and downstream of a dataset or process.
 
-from collections.abc import Sequence
+Printed as trees, as JSON, or as DOT for graphviz.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -8,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.text import Text
+from rich.tree import Tree
 
-from floe.cli.context import open_project_catalog
-from floe.cli.graph_views import Key, Link, Picture, draw_trees, write_dot
-from floe.cli.options import JsonOption, ProjectOption
-from floe.cli.output import console, print_json
+from floe.cli.context import JsonOption, ProjectOption, open_project_catalog
+from floe.cli.output import console, fields_of, print_json
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -21,10 +24,11 @@ if TYPE_CHECKING:
     from floe.catalog.lineage import Lineage, LineageNode
 
 Side = Literal["upstream", "downstream"]
+Key = Hashable
 
 
 class Shown(StrEnum):
-    """What kind of nodes a walk shows."""
+    """Which kinds of nodes to show."""
 
     datasets = "datasets"
     processes = "processes"
@@ -32,23 +36,23 @@ class Shown(StrEnum):
 
 
 MORE = "  … more"
-"""Marks where a walk stopped although the graph goes on."""
-ALSO_READ = "also read, no column of it reaches the output"
+"""Marks a node with neighbours beyond --depth."""
+ALSO_READ = "Also read, but no column reaches the output"
 TITLES: dict[Side, str] = {"upstream": "Comes from", "downstream": "Leads to"}
 
 
 def lineage(
-    name: Annotated[str, typer.Argument(help="A dataset or process, by name, key or number.")],
+    name: Annotated[str, typer.Argument(help="Dataset or process: name, key or id.")],
     *,
-    downstream: Annotated[
-        bool, typer.Option("--downstream", help="Only what depends on it.")
-    ] = False,
-    upstream: Annotated[bool, typer.Option("--upstream", help="Only what it comes from.")] = False,
+    downstream: Annotated[bool, typer.Option("--downstream", help="Show only downstream.")] = False,
+    upstream: Annotated[bool, typer.Option("--upstream", help="Show only upstream.")] = False,
     depth: Annotated[int, typer.Option(min=1, max=1000, help="How many datasets to follow.")] = 5,
-    kind: Annotated[Shown, typer.Option(help="Which nodes to show.")] = Shown.both,
-    as_of: Annotated[datetime | None, typer.Option(help="As it was then (UTC).")] = None,
-    columns: Annotated[bool, typer.Option("--columns", help="Follow columns instead.")] = False,
-    column: Annotated[str | None, typer.Option(help="Follow one column only.")] = None,
+    kind: Annotated[Shown, typer.Option(help="Kinds of nodes to show.")] = Shown.both,
+    as_of: Annotated[
+        datetime | None, typer.Option(help="Show the lineage as it was at this time (UTC).")
+    ] = None,
+    columns: Annotated[bool, typer.Option("--columns", help="Show column lineage.")] = False,
+    column: Annotated[str | None, typer.Option(help="Show lineage of this column only.")] = None,
     dot: Annotated[bool, typer.Option("--dot", help="Print DOT for graphviz.")] = False,
     project: ProjectOption = None,
     as_json: JsonOption = False,
@@ -59,8 +63,8 @@ def lineage(
         if columns or column:
             answers = _walk_columns(session, name, column, sides, depth)
         else:
-            moment = as_of and as_of.replace(tzinfo=UTC)
-            answers = _walk(session, name, sides, depth, kind=kind, as_of=moment)
+            time = as_of and as_of.replace(tzinfo=UTC)
+            answers = _walk(session, name, sides, depth, kind=kind, as_of=time)
     if as_json:
         print_json({answer.side: answer.plain for answer in answers})
     elif dot:
@@ -70,17 +74,37 @@ def lineage(
 
 
 @dataclass(frozen=True)
+class Link:
+    """An arrow with its label. Dashed: declared but never observed."""
+
+    source: Key
+    target: Key
+    label: str = ""
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A graph to draw: its roots, the label and shape of each node, and the arrows."""
+
+    roots: Sequence[Key]
+    labels: dict[Key, Text]
+    shapes: dict[Key, str]
+    links: Sequence[Link]
+
+
+@dataclass(frozen=True)
 class _Answer:
-    """What lies on one side, for scripts and for people."""
+    """The result for one side, for scripts and for people."""
 
     side: Side
     plain: dict[str, Any]
     picture: Picture
     more: int
-    """How many nodes have more behind them than `--depth` shows."""
+    """How many nodes have neighbours beyond `--depth`."""
     truncated: bool
     also_read: Sequence[str] = ()
-    """Datasets that decide on rows only."""
+    """Datasets that only filter or join rows."""
 
 
 def _sides(upstream: bool, downstream: bool) -> list[Side]:
@@ -111,43 +135,43 @@ def _walk(
     return [
         _Answer(
             side,
-            _plain_nodes(found),
-            _picture_of_nodes(found),
-            sum(node.more for node in found.nodes),
-            found.truncated,
+            _plain_nodes(graph),
+            _picture_of_nodes(graph),
+            sum(node.more for node in graph.nodes),
+            graph.truncated,
         )
-        for side, found in walks
+        for side, graph in walks
     ]
 
 
-def _plain_nodes(found: "Lineage") -> dict[str, Any]:
-    keys = {node.node: node.key for node in found.nodes}
+def _plain_nodes(graph: "Lineage") -> dict[str, Any]:
+    keys = {node.node: node.key for node in graph.nodes}
     return {
         "nodes": [
-            {**node._asdict(), "path": [keys[step] for step in found.path_to(node.node)]}
-            for node in found.nodes
+            {**fields_of(node), "path": [keys[step] for step in graph.path_to(node.node)]}
+            for node in graph.nodes
         ],
         "edges": [
             {**link._asdict(), "source": keys[link.source], "target": keys[link.target]}
-            for link in found.edges
+            for link in graph.edges
         ],
-        "truncated": found.truncated,
+        "truncated": graph.truncated,
     }
 
 
-def _picture_of_nodes(found: "Lineage") -> Picture:
+def _picture_of_nodes(graph: "Lineage") -> Picture:
     return Picture(
-        roots=[found.start],
-        labels={node.node: _label(node) for node in found.nodes},
-        shapes={node.node: "cylinder" if node.type == "DATASET" else "box" for node in found.nodes},
+        roots=[graph.start],
+        labels={node.node: _label(node) for node in graph.nodes},
+        shapes={node.node: "cylinder" if node.type == "DATASET" else "box" for node in graph.nodes},
         links=[
             Link(
                 link.source,
                 link.target,
-                said=f"via {link.via}" if link.via else "",
+                label=f"via {link.via}" if link.via else "",
                 dashed="OBSERVED" not in link.known_by,
             )
-            for link in found.edges
+            for link in graph.edges
         ],
     )
 
@@ -169,28 +193,28 @@ def _walk_columns(
     session: "Session", name: str, column: str | None, sides: list[Side], depth: int
 ) -> list[_Answer]:
     from floe.catalog import find_dataset
-    from floe.catalog.column_lineage import list_also_read, walk_columns
+    from floe.catalog.column_lineage import list_row_sources, walk_columns
 
     dataset = find_dataset(session, name)
-    also_read = list_also_read(session, dataset) if "upstream" in sides else []
+    also_read = list_row_sources(session, dataset) if "upstream" in sides else []
     walks = [(side, walk_columns(session, dataset, column, side, depth)) for side in sides]
     return [
         _Answer(
             side,
-            _plain_columns(found) | ({"also_read": also_read} if side == "upstream" else {}),
-            _picture_of_columns(found),
-            sum(one.more for one in found.columns),
-            found.truncated,
+            _plain_columns(graph) | ({"also_read": also_read} if side == "upstream" else {}),
+            _picture_of_columns(graph),
+            sum(node.more for node in graph.columns),
+            graph.truncated,
             also_read if side == "upstream" else (),
         )
-        for side, found in walks
+        for side, graph in walks
     ]
 
 
-def _plain_columns(found: "ColumnLineage") -> dict[str, Any]:
-    names = {(one.dataset_id, one.column): one.dataset for one in found.columns}
+def _plain_columns(graph: "ColumnLineage") -> dict[str, Any]:
+    names = {(node.dataset_id, node.column): node.dataset for node in graph.columns}
     return {
-        "columns": [one._asdict() for one in found.columns],
+        "columns": graph.columns,
         "edges": [
             {
                 "source": {"dataset": names[link.source], "column": link.source.column},
@@ -198,26 +222,28 @@ def _plain_columns(found: "ColumnLineage") -> dict[str, Any]:
                 "kind": link.kind,
                 "process": link.process,
             }
-            for link in found.edges
+            for link in graph.edges
         ],
-        "truncated": found.truncated,
+        "truncated": graph.truncated,
     }
 
 
-def _picture_of_columns(found: "ColumnLineage") -> Picture:
+def _picture_of_columns(graph: "ColumnLineage") -> Picture:
     labels: dict[Key, Text] = {
-        (one.dataset_id, one.column): Text.assemble(
-            (f"{one.dataset}.", "dim"), (one.column, "bold"), (MORE if one.more else "", "yellow")
+        (node.dataset_id, node.column): Text.assemble(
+            (f"{node.dataset}.", "dim"),
+            (node.column, "bold"),
+            (MORE if node.more else "", "yellow"),
         )
-        for one in found.columns
+        for node in graph.columns
     }
     return Picture(
-        roots=[(one.dataset_id, one.column) for one in found.columns if one.depth == 0],
+        roots=[(node.dataset_id, node.column) for node in graph.columns if node.depth == 0],
         labels=labels,
         shapes=dict.fromkeys(labels, "plaintext"),
         links=[
-            Link(link.source, link.target, said=f"{link.kind.lower()} by {link.process}")
-            for link in found.edges
+            Link(link.source, link.target, label=f"{link.kind.lower()} by {link.process}")
+            for link in graph.edges
         ],
     )
 
@@ -229,12 +255,79 @@ def _show(answers: list[_Answer]) -> None:
         for tree in trees:
             console.print(tree)
         if not answer.picture.links:
-            console.print("nothing that is known", style="dim")
+            console.print("nothing known", style="dim")
         if answer.also_read:
             names = ", ".join(answer.also_read)
             console.print(f"{ALSO_READ}: {names}", markup=False, soft_wrap=True)
         if answer.more:
-            where = f"The walk stopped at {answer.more} place(s) marked '{MORE.strip()}': "
-            console.print(f"{where}use a larger --depth.", style="yellow", soft_wrap=True)
+            cut = f"{answer.more} node(s) marked '{MORE.strip()}' have more neighbours: "
+            console.print(f"{cut}use a larger --depth.", style="yellow", soft_wrap=True)
         elif answer.truncated:
-            console.print("There is more than can be shown: use a smaller --depth.", style="yellow")
+            console.print(
+                "The lineage is too large to show in full: use a smaller --depth.", style="yellow"
+            )
+
+
+def draw_trees(picture: Picture, *, backwards: bool = False) -> list[Tree]:
+    """Draw a tree for each root, along the arrows or against them.
+
+    A node that appears twice is drawn once, and named the second time.
+    """
+    drawn: set[Key] = set()
+    neighbours = _neighbours(picture, backwards)
+    return [_draw_tree(root, picture, neighbours, drawn) for root in picture.roots]
+
+
+def _neighbours(picture: Picture, backwards: bool) -> dict[Key, list[tuple[Key, str]]]:
+    neighbours: dict[Key, list[tuple[Key, str]]] = defaultdict(list)
+    for link in picture.links:
+        near, far = (link.target, link.source) if backwards else (link.source, link.target)
+        neighbours[near].append((far, link.label))
+    for far_ends in neighbours.values():
+        far_ends.sort(key=lambda neighbour: (picture.labels[neighbour[0]].plain, neighbour[1]))
+    return neighbours
+
+
+def _draw_tree(
+    root: Key, picture: Picture, neighbours: dict[Key, list[tuple[Key, str]]], drawn: set[Key]
+) -> Tree:
+    tree = Tree(picture.labels[root])
+    drawn.add(root)
+    waiting = [(tree, *neighbour) for neighbour in reversed(neighbours.get(root, ()))]
+    while waiting:
+        branch, node, label = waiting.pop()
+        text = Text.assemble(picture.labels[node], (f"  {label}" if label else "", "dim"))
+        if node in drawn:
+            branch.add(text.append("  ↑ shown above", style="dim"))
+            continue
+        drawn.add(node)
+        child = branch.add(text)
+        waiting += [(child, *neighbour) for neighbour in reversed(neighbours.get(node, ()))]
+    return tree
+
+
+def write_dot(pictures: Iterable[Picture]) -> str:
+    """Return pictures as one DOT graph for graphviz."""
+    labels: dict[Key, Text] = {}
+    shapes: dict[Key, str] = {}
+    links: dict[Link, None] = {}
+    for picture in pictures:
+        labels |= picture.labels
+        shapes |= picture.shapes
+        links |= dict.fromkeys(picture.links)
+    ids = {key: f"n{index}" for index, key in enumerate(labels)}
+    nodes = [
+        f"  {ids[key]} [label={_quote(label.plain)}, shape={shapes[key]}];"
+        for key, label in labels.items()
+    ]
+    arrows = [
+        f"  {ids[link.source]} -> {ids[link.target]}"
+        f" [label={_quote(link.label)}, style={'dashed' if link.dashed else 'solid'}];"
+        for link in links
+    ]
+    return "\n".join(["digraph lineage {", "  rankdir=LR;", *nodes, *arrows, "}"])
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

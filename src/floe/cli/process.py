@@ -1,11 +1,10 @@
-"""`floe process KEY`: all that the catalog knows of one process."""
+"""`floe process KEY`: everything the catalog knows about one process."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from floe.cli.context import open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption, open_project_catalog
 from floe.cli.output import console, print_facts, print_json, table
 from floe.cli.runs import print_reasons
 
@@ -16,22 +15,23 @@ SHOWN_RUNS = 10
 
 
 def process(
-    key: Annotated[str, typer.Argument(help="Key, name or number.")],
+    key: Annotated[str, typer.Argument(help="Key, name or id.")],
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a process: owner, trigger, what it reads and writes, its last runs."""
+    """Show a process: owner, trigger, inputs, outputs and last runs."""
     with open_project_catalog(project) as catalog, catalog.reading() as session:
-        found = describe_process(session, key)
+        facts = describe_process(session, key)
     if as_json:
-        print_json(found)
+        print_json(facts)
         return
-    _show(found)
+    _show(facts)
 
 
 def describe_process(session: "Session", key: str) -> dict[str, Any]:
-    """Gather what is known of a process, as plain values."""
+    """Return what the catalog knows about a process, as JSON values."""
     from floe import catalog
+    from floe.catalog.processes import find_sql
     from floe.catalog.runs import reason_of_run
 
     row = catalog.find_process(session, key)
@@ -50,53 +50,57 @@ def describe_process(session: "Session", key: str) -> dict[str, Any]:
         "sla": catalog.describe_sla(session, row.sla_id),
         "inputs": list(contract.inputs),
         "outputs": list(contract.outputs),
+        "sql": find_sql(session, row.process_id),
         "runs": [
             {
-                "run": one.run_uuid,
-                "date": one.business_date,
-                "status": one.status,
-                "started": one.start_ts,
-                "ended": one.end_ts,
-                "reason": reason_of_run(one.status, one.facets_json, one.parent_run_uuid),
+                "run": run.run_uuid,
+                "date": run.business_date,
+                "status": run.status,
+                "started": run.start_ts,
+                "ended": run.end_ts,
+                "reason": reason_of_run(run.status, run.facets_json, run.parent_run_uuid),
             }
-            for one in newest
+            for run in newest
         ],
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    owner = " · ".join(filter(None, (found["team"], found["owner_email"])))
+def _show(facts: dict[str, Any]) -> None:
+    owner = " · ".join(filter(None, (facts["team"], facts["owner_email"])))
     print_facts(
-        found["key"],
+        facts["key"],
         {
-            "status": found["status"],
-            "description": found["description"],
+            "status": facts["status"],
+            "description": facts["description"],
             "owner": owner,
-            "technology": found["technology"],
-            "trigger": found["trigger"],
-            "sla": found["sla"],
-            "reads": "\n".join(found["inputs"]),
-            "writes": "\n".join(found["outputs"]),
+            "technology": facts["technology"],
+            "trigger": facts["trigger"],
+            "sla": facts["sla"],
+            "reads": "\n".join(facts["inputs"]),
+            "writes": "\n".join(facts["outputs"]),
         },
     )
-    if found["runs"]:
-        console.print(table("runs", [_run(one) for one in found["runs"]]))
+    if facts["sql"]:
+        console.print("sql", style="bold")
+        console.print(facts["sql"].rstrip(), markup=False, soft_wrap=True)
+    if facts["runs"]:
+        console.print(table("runs", [_run_row(run) for run in facts["runs"]]))
         print_reasons(
-            [(one["run"], one["status"], one["reason"]) for one in found["runs"] if one["reason"]]
+            [(run["run"], run["status"], run["reason"]) for run in facts["runs"] if run["reason"]]
         )
 
 
-def _run(one: dict[str, Any]) -> dict[str, Any]:
-    from floe.catalog.run_ids import short_run_id
+def _run_row(run: dict[str, Any]) -> dict[str, Any]:
+    from floe.catalog.runs import short_run_id
 
     took = None
-    if one["started"] is not None and one["ended"] is not None:
-        took = f"{(one['ended'] - one['started']).total_seconds():.1f} s"
-    started = one["started"]
+    if run["started"] is not None and run["ended"] is not None:
+        took = f"{(run['ended'] - run['started']).total_seconds():.1f} s"
+    started = run["started"]
     return {
-        "run": short_run_id(one["run"]),
-        "date": one["date"],
-        "status": one["status"],
+        "run": short_run_id(run["run"]),
+        "date": run["date"],
+        "status": run["status"],
         "started": started and f"{started:%Y-%m-%d %H:%M}Z",
         "took": took,
     }

@@ -1,55 +1,56 @@
-"""`floe processes`: the processes that the catalog knows."""
+"""`floe processes`: list the processes of the catalog."""
 
 from typing import Annotated
 
 import typer
 
-from floe.cli.context import open_project_catalog
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption, open_project_catalog
 from floe.cli.output import console, print_json, table
 
 
 def processes(
-    after: Annotated[str, typer.Option(help="Go on after this key.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to show.")] = 100,
+    after: Annotated[str, typer.Option(help="Next page: list processes after this key.")] = "",
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Number of processes to show.")
+    ] = 100,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List processes: what they are built with, how they start, whose they are."""
+    """List processes with technology, trigger and owning team."""
     from floe.catalog import list_processes
 
     with open_project_catalog(project) as catalog, catalog.reading() as session:
-        found = list_processes(session, after=after, limit=limit + 1)
+        listed = list_processes(session, after=after, limit=limit + 1)
         rows = [
             {
-                "key": one.process_key,
-                "technology": one.technology,
-                "trigger": one.trigger_mode,
-                "team": one.team,
-                "status": one.status,
+                "key": process.process_key,
+                "technology": process.technology,
+                "trigger": process.trigger_mode,
+                "team": process.team,
+                "status": process.status,
             }
-            for one in found[:limit]
+            for process in listed[:limit]
         ]
-    more = rows[-1]["key"] if len(found) > limit else None
+    more = rows[-1]["key"] if len(listed) > limit else None
     if as_json:
         print_json({"processes": rows, "next": more})
         return
     if not rows:
         console.print("No process is registered yet. Register a project with: floe register")
         return
-    console.print(table("processes", _for_the_screen(rows)))
+    console.print(table("processes", _shorten_keys(rows)))
     if more:
-        console.print(f"There are more: floe processes --after '{more}'", markup=False)
+        console.print(f"There are more. Next page: floe processes --after '{more}'", markup=False)
 
 
-def _for_the_screen(rows: list[dict[str, str | None]]) -> list[dict[str, str | None]]:
-    """Keys are long: their last part tells processes apart, the first part where there are many."""
+def _shorten_keys(rows: list[dict[str, str | None]]) -> list[dict[str, str | None]]:
+    """Show the name instead of the long key, and the namespace if there are several."""
     from floe.spec.identity import process_of_key
 
-    found = [process_of_key(str(row["key"])) for row in rows]
-    several = len({process.namespace for process in found}) > 1
+    processes = [process_of_key(str(row["key"])) for row in rows]
+    several = len({process.namespace for process in processes}) > 1
     shown = []
-    for process, row in zip(found, rows, strict=True):
+    for process, row in zip(processes, rows, strict=True):
         line: dict[str, str | None] = {"name": process.name}
         if several:
             line["from"] = process.namespace

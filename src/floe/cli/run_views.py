@@ -1,4 +1,4 @@
-"""What `floe run` shows: a plan, progress, and what came of it."""
+"""The output of `floe run`: plan, progress and result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from floe.cli.output import console, err, print_facts, table
 
 if TYPE_CHECKING:
     from floe.execution.batch import BatchReport, Outcome, Watcher
-    from floe.execution.planning import MadeInPlan, RunPlan
+    from floe.execution.planning import PlannedSource, RunPlan
     from floe.execution.runner import RunResult
     from floe.execution.site import Site
     from floe.execution.versions.arrivals import Arrival
@@ -21,20 +21,20 @@ STYLES = {"DONE": "green", "FAILED": "red", "SKIPPED": "yellow", "WAITING": "yel
 
 @dataclass(frozen=True)
 class ShownPlan:
-    """A plan with what a reader has to know beside it."""
+    """A plan with the facts that are printed beside it."""
 
     site: "Site"
     plan: "RunPlan"
     deliveries: Mapping[str, str]
-    """What the run would receive, by alias."""
-    made: "Mapping[str, MadeInPlan]"
-    """What earlier steps of the same plan make, by alias."""
+    """The deliveries that the run would receive, by alias."""
+    sources: "Mapping[str, PlannedSource]"
+    """Inputs that earlier processes of the same plan write, by alias."""
     note: str
-    """That the date is not a business day."""
+    """Warning that the date is not a business day."""
 
 
 def describe_plan(shown: ShownPlan) -> dict[str, Any]:
-    """A plan as JSON."""
+    """Return a plan as JSON."""
     plan = shown.plan
     return {
         "process": plan.process,
@@ -45,16 +45,16 @@ def describe_plan(shown: ShownPlan) -> dict[str, Any]:
         "params": dict(plan.params),
         "inputs": {
             alias: {
-                "dataset": one.dataset,
-                "versions": shown.made[alias].tags if alias in shown.made else one.tags,
+                "dataset": source.dataset,
+                "versions": shown.sources[alias].tags if alias in shown.sources else source.tags,
                 "delivery": shown.deliveries.get(alias),
-                "made_by": shown.made[alias].process if alias in shown.made else None,
+                "made_by": shown.sources[alias].process if alias in shown.sources else None,
             }
-            for alias, one in plan.inputs.items()
+            for alias, source in plan.inputs.items()
         },
         "outputs": {
-            alias: {"dataset": one.dataset, "version": one.tag, "write": one.mode}
-            for alias, one in plan.outputs.items()
+            alias: {"dataset": output.dataset, "version": output.tag, "write": output.mode}
+            for alias, output in plan.outputs.items()
         },
         "work": _work(shown.site, plan),
     }
@@ -78,11 +78,11 @@ def _work(site: "Site", plan: "RunPlan") -> dict[str, str]:
 
 
 def show_plan(shown: ShownPlan) -> None:
-    """Print a plan for people."""
+    """Print a plan."""
     plan = shown.plan
     facts: dict[str, Any] = {"engine": plan.spec.runs_on}
-    for alias, one in plan.inputs.items():
-        facts[f"reads {alias}"] = f"{one.dataset} {_read(shown, alias)}"
+    for alias, source in plan.inputs.items():
+        facts[f"reads {alias}"] = f"{source.dataset} {_versions_to_read(shown, alias)}"
     for alias, output in plan.outputs.items():
         facts[f"writes {alias}"] = f"{output.dataset} {output.tag} ({output.mode})"
     for name, value in plan.params.items():
@@ -96,17 +96,17 @@ def show_plan(shown: ShownPlan) -> None:
     console.print()
 
 
-def _read(shown: ShownPlan, alias: str) -> str:
-    """Say which versions a plan reads, and where those come from that are not there yet."""
-    if alias in shown.made:
-        made = shown.made[alias]
-        return f"{', '.join(made.tags)} (made by {made.process} in this plan)"
+def _versions_to_read(shown: ShownPlan, alias: str) -> str:
+    """Return the versions that an input reads, and what writes or delivers them."""
+    if alias in shown.sources:
+        source = shown.sources[alias]
+        return f"{', '.join(source.tags)} (written by {source.process} in this plan)"
     parts = [", ".join(shown.plan.inputs[alias].tags), shown.deliveries.get(alias, "")]
     return "; ".join(filter(None, parts)) or "no version yet"
 
 
 def describe_result(result: "RunResult") -> dict[str, Any]:
-    """What became of a run, as JSON."""
+    """Return a run's result as JSON."""
     return {
         "run_id": result.run_id,
         "process": result.process,
@@ -120,7 +120,7 @@ def describe_result(result: "RunResult") -> dict[str, Any]:
 
 
 def describe_batch(report: "BatchReport") -> dict[str, Any]:
-    """What became of a batch, as JSON."""
+    """Return a batch's result as JSON."""
     return {
         "batch": report.batch,
         "ok": report.ok,
@@ -143,44 +143,52 @@ def _arrival(arrival: "Arrival") -> dict[str, Any]:
 
 
 def show_result(result: "RunResult") -> None:
-    """Print what a run made."""
+    """Print the versions that a run wrote."""
     if result.repeated:
-        console.print(f"Run {result.run_id} had succeeded before; nothing was done.")
+        console.print(f"Run {result.run_id} has already succeeded. Nothing was done.")
         return
     rows = [
-        {"dataset": one.dataset, "version": one.tag, "rows": one.rows, "bytes": one.size}
-        for one in result.outputs
+        {
+            "dataset": output.dataset,
+            "version": output.tag,
+            "rows": output.rows,
+            "bytes": output.size,
+        }
+        for output in result.outputs
     ]
     title = f"{result.process} for {result.key}: {result.seconds:.1f} s"
-    console.print(table(title, rows) if rows else f"{title}, and no version was left to make.")
+    console.print(table(title, rows) if rows else f"{title}, no new version.")
     console.print(f"Run {result.run_id}", style="dim")
 
 
 def show_batch(report: "BatchReport") -> None:
-    """Print what a batch came to."""
+    """Print how the processes of a batch ended."""
     rows = [_batch_row(outcome) for outcome in report.outcomes]
     console.print(table("Processes", rows))
     failed = [outcome for outcome in report.outcomes if outcome.state != "DONE"]
     for outcome in failed:
         console.print(f"{outcome.process}: {outcome.reason}", style="red", markup=False)
-    begun = any(outcome.state in ("DONE", "FAILED") for outcome in report.outcomes)
-    if failed and begun:
-        console.print(f"When the cause is gone: floe run --resume {report.batch}", markup=False)
+    started = any(outcome.state in ("DONE", "FAILED") for outcome in report.outcomes)
+    if failed and started:
+        console.print(
+            f"Fix the cause, then continue with: floe run --resume {report.batch}", markup=False
+        )
 
 
 def _batch_row(outcome: "Outcome") -> dict[str, Any]:
     outputs = outcome.result.outputs if outcome.result else ()
+    written = [f"→ {output.dataset} {output.tag}" for output in outputs]
     return {
-        "process": outcome.process,
+        # One column for both: two columns of names do not fit 80 characters.
+        "process": "\n".join([outcome.process, *written]),
         "state": outcome.state,
-        "makes": "\n".join(f"{one.dataset} {one.tag}" for one in outputs) or None,
-        "rows": sum(one.rows or 0 for one in outputs) if outputs else None,
+        "rows": sum(output.rows or 0 for output in outputs) if outputs else None,
         "seconds": f"{outcome.result.seconds:.1f}" if outcome.result else None,
     }
 
 
 class BatchView:
-    """Shows progress: a bar on a terminal, plain lines elsewhere, nothing beside JSON."""
+    """Shows progress: a bar on a terminal, lines in a log, nothing with --json."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
         self._total, self._quiet = total, quiet
@@ -209,7 +217,7 @@ class BatchView:
 
     @property
     def watcher(self) -> "Watcher":
-        """Whom the batch is to tell."""
+        """The callbacks for the batch."""
         from floe.execution.batch import Watcher
 
         return Watcher(self._arrived, self._started, self._ended, self._line)

@@ -1,4 +1,4 @@
-"""floe schema: print the JSON Schema of floe.yaml or platform.yaml, for editors."""
+"""`floe schema`: print the JSON Schema of floe.yaml or platform.yaml, for editors."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -15,7 +15,7 @@ class SchemaFile(StrEnum):
     PLATFORM = "platform"
 
 
-FileArgument = Annotated[SchemaFile, typer.Argument(help="Which file's schema.")]
+FileArgument = Annotated[SchemaFile, typer.Argument(help="File to describe.")]
 
 
 def schema(file: FileArgument = SchemaFile.FLOE) -> None:

@@ -1,4 +1,4 @@
-"""`floe session`: log in to the web interfaces, and see and revoke who is logged in."""
+"""`floe session`: create login links; list and revoke sessions."""
 
 import getpass
 from pathlib import Path
@@ -6,31 +6,33 @@ from typing import Annotated, Any
 
 import typer
 
-from floe.cli.api import find_home, new_link, open_home
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import (
+    JsonOption,
+    ProjectOption,
+    create_login_secret,
+    find_home,
+    open_catalog_at,
+)
 from floe.cli.output import console, print_json, table
 from floe.errors import FloeError
 from floe.settings import ProjectPaths
 
-app = typer.Typer(
-    help="Log in to the web interfaces; list and revoke sessions.", no_args_is_help=True
-)
+app = typer.Typer(help="Create login links; list and revoke sessions.", no_args_is_help=True)
 
 
-class NothingUpError(FloeError):
-    """There is no web interface to log in to."""
+class NotRunningError(FloeError):
+    """No web interface is running."""
 
     def __init__(self) -> None:
         super().__init__("Neither Dagster nor the API is running here. Start them with: floe up")
 
 
-class NobodyError(FloeError):
-    """It is not known whom a login link is for."""
+class UnknownCallerError(FloeError):
+    """No valid token says who the login link is for."""
 
     def __init__(self, token_file: Path) -> None:
         super().__init__(
-            f"There is no valid token in {token_file}, so it is not known who you are. "
-            "Say who logs in with --name NAME."
+            f"No valid token in {token_file} says who you are. Choose who logs in with --name NAME."
         )
 
 
@@ -48,11 +50,11 @@ def link(
     home = find_home(project)
     address = web_address_of(home.paths)
     if address is None:
-        raise NothingUpError
-    with open_home(home) as catalog:
-        secret = new_link(catalog, home.token_file, name)
+        raise NotRunningError
+    with open_catalog_at(home.url) as catalog:
+        secret = create_login_secret(catalog, home.token_file, name)
     if secret is None:
-        raise NobodyError(home.token_file)
+        raise UnknownCallerError(home.token_file)
     text = login_link(address, secret)
     if as_json:
         print_json({"link": text})
@@ -62,28 +64,28 @@ def link(
 
 @app.command("list")
 def list_all(project: ProjectOption = None, as_json: JsonOption = False) -> None:
-    """List sessions and unopened login links, newest first."""
+    """List sessions and unused login links, newest first."""
     from floe.catalog.logins import list_sessions
 
-    with open_home(find_home(project)) as catalog, catalog.reading() as session:
+    with open_catalog_at(find_home(project).url) as catalog, catalog.reading() as session:
         rows = [dict(row._mapping) for row in list_sessions(session)]
     if as_json:
         print_json(rows)
     elif rows:
-        console.print(table("sessions", [_shown(row) for row in rows]))
+        console.print(table("sessions", [_session_row(row) for row in rows]))
     else:
         console.print("Nobody has logged in yet. Get a link with: floe session link")
 
 
 @app.command()
 def revoke(
-    session_id: Annotated[int, typer.Argument(help="Its number, as floe session list shows it.")],
+    session_id: Annotated[int, typer.Argument(help="Id of the session, from floe session list.")],
     project: ProjectOption = None,
 ) -> None:
-    """End a session or an unopened login link. Running servers follow within seconds."""
+    """Revoke a session or an unused login link. Servers apply it within seconds."""
     from floe.catalog.logins import revoke_session
 
-    with open_home(find_home(project)) as catalog, catalog.writing() as session:
+    with open_catalog_at(find_home(project).url) as catalog, catalog.writing() as session:
         changed = revoke_session(session, session_id, actor=getpass.getuser())
     state = "is revoked" if changed else "was already revoked"
     console.print(f"Session {session_id} {state}.")
@@ -95,19 +97,18 @@ def web_address_of(paths: ProjectPaths) -> str | None:
 
     up = read_up(paths)
     if up is not None and up.alive:
-        addresses = {one.name: one.address for one in up.services}
+        addresses = {service.name: service.address for service in up.services}
         return addresses.get("web") or addresses.get("api")
     file = paths.state_dir / "address"
     return file.read_text(encoding="ascii").strip() if file.is_file() else None
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _session_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": row["session_id"],
         "name": row["name"],
         "opened": row["opened_at"],
-        "expires": row["expires_at"],
         "last used": row["last_used_at"],
-        "revoked": row["revoked_at"],
+        "valid until": "revoked" if row["revoked_at"] else row["expires_at"],
         "browser": row["browser"],
     }

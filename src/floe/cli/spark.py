@@ -1,4 +1,4 @@
-"""`floe spark`: start, stop and look after the project's Spark server."""
+"""`floe spark`: start, stop and inspect the project's Spark server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption
 from floe.cli.output import console, err, print_facts, print_json
 from floe.settings import find_project
 
@@ -17,28 +17,26 @@ if TYPE_CHECKING:
     from floe.execution.site import Site
     from floe.execution.spark.server import ServerStatus
 
-app = typer.Typer(
-    help="Start, stop and look after the project's Spark server.", no_args_is_help=True
-)
+app = typer.Typer(help="Start, stop and inspect the project's Spark server.", no_args_is_help=True)
 
 ProfileOption = Annotated[
-    str | None, typer.Option(help="The compute profile of platform.yaml (default: the project's).")
+    str | None, typer.Option(help="Compute profile of platform.yaml (default: the project's).")
 ]
-# As service managers have it: 3 says that nothing runs, and that this is not wrong.
+# As in service managers: 3 means not running, which is not an error.
 EXIT_CODES = {"running": 0, "foreign": 0, "starting": 0, "stopped": 3, "died": 1}
 
 
 @app.command()
 def start(project: ProjectOption = None, profile: ProfileOption = None) -> None:
-    """Start the server, unless it runs. Commands that need it do so by themselves."""
+    """Start the server if it is not running. Commands also start it when needed."""
     from floe.execution.spark.server import ensure_server, server_status
 
     site = _site(project)
     before = server_status(site, profile=profile).pid
     with _shown_progress() as progress:
         server = ensure_server(site, progress, profile=profile)
-    said = "runs already" if server.pid in (None, before) else "has started"
-    console.print(f"Spark {said} at {server.address}", markup=False, soft_wrap=True)
+    state = "is already running" if server.pid in (None, before) else "has started"
+    console.print(f"Spark {state} at {server.address}", markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -54,27 +52,29 @@ def stop(project: ProjectOption = None, profile: ProfileOption = None) -> None:
 def status(
     project: ProjectOption = None, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """Say how the server is. Exit 0: it runs; 3: it does not; 1: it has died."""
+    """Show the server's state. Exit codes: 0 running, 3 not running, 1 died."""
     from floe.execution.spark.server import server_status
 
-    found = server_status(_site(project), profile=profile)
+    server = server_status(_site(project), profile=profile)
     if as_json:
-        print_json({**asdict(found), "log": found.log and str(found.log)})
+        print_json({**asdict(server), "log": server.log and str(server.log)})
     else:
-        _show(found)
-    raise typer.Exit(EXIT_CODES[found.state])
+        _show(server)
+    raise typer.Exit(EXIT_CODES[server.state])
 
 
 @app.command()
 def logs(
     project: ProjectOption = None,
     profile: ProfileOption = None,
-    count: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many lines.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    count: Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of lines.")] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep printing new lines until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Show the end of the server's log."""
-    from floe.execution.spark.logs import follow_lines, last_lines
     from floe.execution.spark.server import find_log
+    from floe.execution.spark.server_files import follow_lines, last_lines
 
     log = find_log(_site(project), profile=profile)
     for line in last_lines(log, count):
@@ -92,7 +92,7 @@ def _site(project: Path | None) -> "Site":
 
 @contextmanager
 def _shown_progress() -> Iterator["Progress"]:
-    """Show what is going on: moving in a terminal, a line each in a log."""
+    """Show progress: a spinner on a terminal, lines in a log."""
     if not err.is_terminal:
         yield lambda line: err.print(line, markup=False)
         return
@@ -100,26 +100,26 @@ def _shown_progress() -> Iterator["Progress"]:
         yield shown.update
 
 
-def _show(found: "ServerStatus") -> None:
-    words = {"foreign": "not floe's own", "stopped": "not running"}
+def _show(server: "ServerStatus") -> None:
+    words = {"foreign": "managed elsewhere", "stopped": "not running"}
     print_facts(
         "Spark",
         {
-            "state": words.get(found.state, found.state),
-            "address": found.address,
-            "master": found.master,
-            "process": found.pid and str(found.pid),
-            "started": found.started_at,
-            "clients": found.clients,
-            "log": found.log,
-            "it said": "\n".join(found.said),
-            "next": _next_step(found),
+            "state": words.get(server.state, server.state),
+            "address": server.address,
+            "master": server.master,
+            "process": server.pid and str(server.pid),
+            "started": server.started_at,
+            "clients": server.clients,
+            "log": server.log,
+            "last output": "\n".join(server.last_output),
+            "next": _next_step(server),
         },
     )
 
 
-def _next_step(found: "ServerStatus") -> str | None:
-    if found.outdated:
-        return "The platform's settings have changed: it restarts when no client is connected."
-    steps = {"died": "It is started again when needed, or by: floe spark start"}
-    return steps.get(found.state)
+def _next_step(server: "ServerStatus") -> str | None:
+    if server.outdated:
+        return "The platform's settings have changed: Spark restarts when no client is connected."
+    steps = {"died": "Spark restarts when needed, or with: floe spark start"}
+    return steps.get(server.state)

@@ -1,4 +1,4 @@
-"""`floe token`: make, list and revoke the tokens by which people and jobs are known."""
+"""`floe token`: create, list and revoke API tokens."""
 
 import getpass
 from datetime import timedelta
@@ -6,13 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from floe.cli.api import find_home, open_home
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption, find_home, open_catalog_at
 from floe.cli.output import console, print_json, table
 from floe.errors import FloeError
 
 app = typer.Typer(
-    help="Make, list and revoke the tokens by which people and jobs are known.",
+    help="Create, list and revoke API tokens of people and jobs.",
     no_args_is_help=True,
 )
 
@@ -26,34 +25,35 @@ class ExpiryError(FloeError):
 
     def __init__(self, text: str) -> None:
         super().__init__(
-            f"'{text}' is not a lifetime. Write it as 30s, 12h, 90d or 52w; up to 1000 years."
+            f"Invalid lifetime '{text}'. Write it as 30s, 12h, 90d or 52w; up to 1000 years."
         )
 
 
 @app.command()
 def create(
     *,
-    name: Annotated[str, typer.Option(help="Who will use it: a person or a program.")],
+    name: Annotated[str, typer.Option(help="Person or program that uses it.")],
     role: Annotated[str, typer.Option(help=ROLES_HELP)],
     expires: Annotated[
-        str | None, typer.Option(help="How long it is valid, as 12h or 90d (default: forever).")
+        str | None, typer.Option(help="Lifetime, such as 12h or 90d (default: forever).")
     ] = None,
     team: Annotated[
-        str | None, typer.Option(help="Its team: a DATA_OWNER may change what this team owns.")
+        str | None, typer.Option(help="Team: a DATA_OWNER may change what this team owns.")
     ] = None,
     email: Annotated[
-        str | None, typer.Option(help="Its address, which may own datasets as well.")
+        str | None, typer.Option(help="Email address, which may own datasets as well.")
     ] = None,
     scope: Annotated[
-        list[str] | None, typer.Option(help="Only for this: read, ingest or all (by its role).")
+        list[str] | None,
+        typer.Option(help="Limit to read or ingest (default: by role)."),
     ] = None,
     project: ProjectOption = None,
 ) -> None:
-    """Make a token and print it, alone and this once: only its hash is kept."""
+    """Create a token and print it. It is shown only once: floe keeps only its hash."""
     from floe.catalog.principals import create_token
 
     lasts = None if expires is None else _lifetime(expires)
-    with open_home(find_home(project)) as catalog, catalog.writing() as session:
+    with open_catalog_at(find_home(project).url) as catalog, catalog.writing() as session:
         token = create_token(
             session,
             name,
@@ -69,31 +69,33 @@ def create(
 
 @app.command("list")
 def list_all(project: ProjectOption = None, as_json: JsonOption = False) -> None:
-    """List the tokens: whose, in which role, and until when."""
+    """List tokens with owner, role and expiry."""
     from floe.catalog.principals import list_tokens
 
-    with open_home(find_home(project)) as catalog, catalog.reading() as session:
+    with open_catalog_at(find_home(project).url) as catalog, catalog.reading() as session:
         rows = [dict(row._mapping) for row in list_tokens(session)]
     if as_json:
         print_json(rows)
     elif rows:
-        console.print(table("tokens", [_shown(row) for row in rows]))
+        console.print(table("tokens", [_token_row(row) for row in rows]))
     else:
-        console.print("There is no token yet. Make one with: floe token create --name N --role R")
+        console.print(
+            "There is no token yet. Create one with: floe token create --name NAME --role ROLE"
+        )
 
 
 @app.command()
 def revoke(
-    token_id: Annotated[int, typer.Argument(help="Its number, as floe token list shows it.")],
+    token_id: Annotated[int, typer.Argument(help="Id of the token, from floe token list.")],
     project: ProjectOption = None,
 ) -> None:
-    """Refuse a token from now on. Running API servers follow within seconds."""
+    """Revoke a token. Running API servers apply it within seconds."""
     from floe.catalog.principals import revoke_token
 
-    with open_home(find_home(project)) as catalog, catalog.writing() as session:
+    with open_catalog_at(find_home(project).url) as catalog, catalog.writing() as session:
         changed = revoke_token(session, token_id, actor=getpass.getuser())
-    said = "is revoked" if changed else "was revoked before"
-    console.print(f"Token {token_id} {said}.")
+    state = "is revoked" if changed else "was already revoked"
+    console.print(f"Token {token_id} {state}.")
 
 
 def _lifetime(text: str) -> timedelta:
@@ -110,14 +112,12 @@ def _lifetime(text: str) -> timedelta:
     return lasts
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _token_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": row["token_id"],
         "name": row["name"],
-        "role": row["role"],
+        "role": row["role"] if row["scopes"] == "all" else f"{row['role']} ({row['scopes']})",
         "starts with": row["token_start"],
-        "scopes": row["scopes"],
-        "expires": row["expires_at"],
         "last used": row["last_used_at"],
-        "revoked": row["revoked_at"],
+        "valid until": "revoked" if row["revoked_at"] else row["expires_at"] or "forever",
     }

@@ -1,16 +1,16 @@
-"""`floe vacuum`: remove versions past their retention, and what nobody knows any more."""
+"""`floe vacuum`: remove versions past their retention, and orphaned files."""
 
 from getpass import getuser
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption
 from floe.cli.output import console, err, print_json, table
 from floe.settings import find_project
 
 if TYPE_CHECKING:
-    from floe.execution.maintenance.items import VacuumReport
+    from floe.execution.maintenance.sweep import VacuumReport
 
 
 def vacuum(
@@ -20,30 +20,32 @@ def vacuum(
     *,
     retain: Annotated[
         str | None,
-        typer.Option(help="Keep what is younger, such as 30d (default: each dataset's retention)."),
+        typer.Option(
+            help="Keep younger versions, such as 30d (default: each dataset's retention)."
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list what would be removed.")
+        bool, typer.Option("--dry-run", help="List what would be removed; remove nothing.")
     ] = False,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove versions that are past their retention, never one that is READY, read or held."""
+    """Remove versions past their retention; never READY, used or held ones."""
     from floe.execution.maintenance.retention import parse_retain
-    from floe.execution.maintenance.vacuuming import VacuumOrder, vacuum_datasets
-    from floe.execution.sparks import Sparks
+    from floe.execution.maintenance.sweep import VacuumOptions, vacuum_datasets
+    from floe.execution.spark.session import SparkSessions
     from floe.execution.workspace import load_site, open_workspace
 
-    order = VacuumOrder(parse_retain(retain), dry_run=dry_run, actor=getuser())
+    order = VacuumOptions(parse_retain(retain), dry_run=dry_run, actor=getuser())
     names = None if dataset is None else [dataset]
     site = load_site(find_project(project))
     with open_workspace(site) as workspace, err.status("Vacuuming") as status:
-        report = vacuum_datasets(workspace, Sparks(site), names, order, status.update)
+        report = vacuum_datasets(workspace, SparkSessions(site), names, order, status.update)
     if as_json:
         print_json(report.plain())
     else:
         _show(report)
-    # A named dataset that is in use was not vacuumed; of many, the next vacuum takes it.
+    # A skipped dataset is an error only if it was named; else the next vacuum handles it.
     if report.failed or (dataset is not None and report.skipped):
         raise typer.Exit(1)
 
@@ -53,8 +55,7 @@ def _show(report: "VacuumReport") -> None:
         rows = [
             {
                 "dataset": item.dataset,
-                "what": item.kind,
-                "name": item.name,
+                "what": f"{item.kind} {item.name}",
                 "why": item.reason,
                 "bytes": item.bytes,
             }
@@ -65,12 +66,12 @@ def _show(report: "VacuumReport") -> None:
         console.print("Nothing is past its retention.")
     if report.kept:
         rows = [
-            {"dataset": one.dataset, "name": one.name, "why": one.reason} for one in report.kept
+            {"dataset": item.dataset, "name": item.name, "why": item.reason} for item in report.kept
         ]
-        console.print(table("Kept all the same", rows))
-    for said, style in ((report.skipped, "yellow"), (report.failed, "red")):
-        for name, reason in said.items():
-            console.print(f"{name} was left alone: {reason}", style=style, markup=False)
+        console.print(table("Kept although past retention", rows))
+    for reasons, style in ((report.skipped, "yellow"), (report.failed, "red")):
+        for name, reason in reasons.items():
+            console.print(f"Skipped {name}: {reason}", style=style, markup=False)
     if report.freed:
-        verb = "would be" if report.dry_run else "were"
-        console.print(f"{report.freed:,} bytes {verb} freed.")
+        verb = "Would free" if report.dry_run else "Freed"
+        console.print(f"{verb} {report.freed:,} bytes.")

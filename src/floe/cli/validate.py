@@ -1,10 +1,10 @@
-"""floe validate: print all mistakes in a project, or a summary when it is valid."""
+"""`floe validate`: print all mistakes in a project, or a summary if it is valid."""
 
 from typing import TYPE_CHECKING
 
 import typer
 
-from floe.cli.options import JsonOption, ProjectOption
+from floe.cli.context import JsonOption, ProjectOption
 from floe.cli.output import console, err, print_json
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def validate(project: ProjectOption = None, as_json: JsonOption = False) -> None:
-    """Check floe.yaml and the platform files; exit 1 when a file has mistakes."""
+    """Check floe.yaml and the platform files; exit 1 if they have mistakes."""
     from floe.settings import find_project
     from floe.spec import validate_project
 

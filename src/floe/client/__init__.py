@@ -1,8 +1,7 @@
-"""What a job host needs: report runs and datasets, and keep what cannot be delivered on disk.
+"""Report runs and datasets from a job host; spool undelivered reports on disk.
 
-Only the standard library, and quick to import: an old job calls one of these and goes on. So
-there are tuples here where other packages have dataclasses, and costly modules are imported where
-they are used.
+Standard library only and quick to import, because legacy jobs call it on every run. Hence named
+tuples instead of dataclasses, and slow modules are imported inside the functions that use them.
 """
 
 from collections.abc import Iterable
@@ -10,16 +9,15 @@ from typing import Any
 
 from floe.client.errors import BadReportError
 from floe.client.messages import Dataset, Day, dataset_message, process_message
-from floe.client.outbox import Delivery, Drained, State
-from floe.client.reporter import Client, describe, describe_queue
-from floe.client.running import Run
+from floe.client.outbox import Delivery, DeliveryCounts, State
+from floe.client.reporter import Client, Run, describe, describe_queue
 from floe.client.spool import Queue
 
 __all__ = [
     "BadReportError",
     "Client",
     "Delivery",
-    "Drained",
+    "DeliveryCounts",
     "Queue",
     "Run",
     "State",
@@ -36,12 +34,12 @@ __all__ = [
 def register_dataset(
     dataset_name: str, version: str | None = None, status: str = "READY", **details: Any
 ) -> Delivery:
-    """Say that a version of a dataset is READY or FAILED."""
+    """Report that a version of a dataset is READY or FAILED."""
     return Client().register_dataset(dataset_name, version, status, **details)
 
 
 def register_process(process_name: str, status: str, **details: Any) -> Delivery:
-    """Say that a process STARTED, is RUNNING, or ended: SUCCESS, FAILED, CANCELLED."""
+    """Report a run of a process: STARTED, RUNNING, SUCCESS, FAILED or CANCELLED."""
     return Client().register_process(process_name, status, **details)
 
 
@@ -54,7 +52,7 @@ def run(
     run_id: str | None = None,
     **details: Any,
 ) -> Run:
-    """Report a piece of Python as a run: `with run("AUTOSYS/BOX/JOB") as this: …`, or `@run(…)`."""
+    """Report a block (`with run("AUTOSYS/BOX/JOB"): …`) or function (`@run(…)`)."""
     return Client().run(
         process_name,
         inputs=inputs,

@@ -1,4 +1,4 @@
-"""`python -m floe.client deliver`: for hosts that have the client and not the command line."""
+"""`python -m floe.client deliver`: for hosts without the floe command."""
 
 import sys
 
@@ -8,14 +8,14 @@ USAGE = "usage: python -m floe.client deliver | status"
 
 
 def main(arguments: list[str]) -> int:
-    """Deliver what waits, or say how much does."""
+    """Deliver spooled reports, or print how many are waiting."""
     client = Client()
     if arguments == ["deliver"]:
-        done = client.deliver()
-        print(f"{done.delivered} delivered, {done.refused} refused, {done.waiting} waiting")  # noqa: T201
-        if done.reason:
-            print(done.reason, file=sys.stderr)  # noqa: T201
-        return 75 if done.waiting else 0
+        counts = client.deliver()
+        print(f"{counts.delivered} delivered, {counts.refused} refused, {counts.waiting} waiting")  # noqa: T201
+        if counts.reason:
+            print(counts.reason, file=sys.stderr)  # noqa: T201
+        return 75 if counts.waiting else 0
     if arguments == ["status"]:
         spool = client.spool
         waiting, refused = spool.count_waiting(), spool.count_refused()

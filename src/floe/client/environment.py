@@ -1,7 +1,7 @@
-"""What a job's surroundings say: where the API is, who is calling, where to keep what waits.
+"""Read a job's environment: the API's address, the token, the spool folder.
 
-Every variable is optional. A value that makes no sense gives its default and is named later, when
-a report cannot be delivered: settings of floe must not stop a job.
+Every variable is optional. An invalid value falls back to the default, because a wrong setting of
+floe must not stop a job; it is reported once a delivery fails.
 """
 
 import os
@@ -17,8 +17,8 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 
 
-class Surroundings(NamedTuple):
-    """Where reports go, and where they wait."""
+class Environment(NamedTuple):
+    """Where reports are sent, and where they are spooled."""
 
     url: str
     token: str | None
@@ -29,17 +29,19 @@ class Surroundings(NamedTuple):
     recipient: str
 
 
-def look_around(environ: Mapping[str, str] | None = None, url: str | None = None) -> Surroundings:
-    """Read the FLOE_ variables, and what `floe api` keeps in the project.
+def read_environment(
+    environ: Mapping[str, str] | None = None, url: str | None = None
+) -> Environment:
+    """Read the FLOE_ variables and the files that `floe api` writes in the project.
 
-    A URL that the job names itself goes before all others.
+    A URL passed by the job takes precedence.
     """
     environ = os.environ if environ is None else environ
     named = url or environ.get("FLOE_API_URL")
-    url = named or _kept_address(environ) or DEFAULT_URL
-    return Surroundings(
+    url = named or _project_address(environ) or DEFAULT_URL
+    return Environment(
         url=url,
-        token=environ.get("FLOE_API_TOKEN", "").strip() or _kept_token(url, environ),
+        token=environ.get("FLOE_API_TOKEN", "").strip() or _project_token(url, environ),
         spool=_spool(environ),
         spool_limit=_size(environ.get("FLOE_SPOOL_LIMIT")) or DEFAULT_LIMIT,
         lake=environ.get("FLOE_LAKE") or LAKE,
@@ -60,8 +62,8 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or "/tmp")  # noqa: S108
 
 
-def _kept_address(environ: Mapping[str, str]) -> str | None:
-    """Where `floe api` of the project listens. A file may name this host and no other."""
+def _project_address(environ: Mapping[str, str]) -> str | None:
+    """Return the address of the project's API, ignoring addresses of other hosts."""
     for folder in _state_folders(environ):
         if url := _read(folder / "address"):
             return url if _local_port(url) else None
@@ -69,9 +71,9 @@ def _kept_address(environ: Mapping[str, str]) -> str | None:
 
 
 def _project(environ: Mapping[str, str]) -> str | None:
-    """The project whose API is meant where no address is named.
+    """Return the project folder whose API is used if no URL is set.
 
-    Its API may listen on another port after each start, so what waits for it is not bound to one.
+    Its API may listen on a different port after each start, so its spool is not tied to a port.
     """
     folders = _state_folders(environ)
     listening = [folder for folder in folders if _read(folder / "address")]
@@ -81,11 +83,11 @@ def _project(environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def _kept_token(url: str, environ: Mapping[str, str]) -> str | None:
-    """The token that `floe api` keeps in the project. It goes to the address kept beside it.
+def _project_token(url: str, environ: Mapping[str, str]) -> str | None:
+    """Return the project's token, but only for the address stored beside it.
 
-    To no other, not even of this host: without that address our API is down, and whoever listens
-    at the usual one may be another project's, or another user.
+    No other address gets it, not even on this host: without that file our API is down, and
+    whatever listens on the default port may belong to another project or user.
     """
     port = _local_port(url)
     if port is None:
@@ -97,7 +99,7 @@ def _kept_token(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _state_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Where `floe api` may keep something: in the project that is named, else here or above."""
+    """Return the .floe folders to look in: FLOE_PROJECT's, else here and above."""
     here = Path.cwd()
     named = environ.get("FLOE_PROJECT")
     folders = [Path(named)] if named else [here, *here.parents]
@@ -112,7 +114,7 @@ def _read(path: Path) -> str | None:
 
 
 def _local_port(url: str) -> int | None:
-    """The port of an address of this host; None for another host's."""
+    """Return the port of an address on this host, or None for another host."""
     from urllib.parse import urlsplit
 
     try:
@@ -124,8 +126,8 @@ def _local_port(url: str) -> int | None:
 
 
 def _size(text: str | None) -> int | None:
-    """`500000`, `64M` or `2G`, in bytes."""
-    written = (text or "").strip().upper().removesuffix("B")
-    unit = UNITS.get(written[-1:], 1)
-    digits = written[:-1] if unit > 1 else written
+    """Parse `500000`, `64M` or `2G` into bytes."""
+    size = (text or "").strip().upper().removesuffix("B")
+    unit = UNITS.get(size[-1:], 1)
+    digits = size[:-1] if unit > 1 else size
     return int(digits) * unit if digits.isascii() and digits.isdigit() else None

@@ -1,4 +1,4 @@
-"""What a caller can do wrong, in words that name what would be right."""
+"""Errors in a report that the caller has to correct."""
 
 from collections.abc import Iterable
 
@@ -6,25 +6,25 @@ from floe.errors import FloeError
 
 
 class BadReportError(FloeError):
-    """A report cannot be sent as it is. Only the job that makes it can put it right."""
+    """A report is invalid. Sending it again cannot help; the job has to change it."""
 
 
 class UnknownStatusError(BadReportError):
-    """A status was named that floe does not know."""
+    """A report has an unknown status."""
 
     def __init__(self, status: str, allowed: Iterable[str]) -> None:
-        super().__init__(f"'{status}' is not a status here. Use one of: {', '.join(allowed)}.")
+        super().__init__(f"Unknown status '{status}'. Use one of: {', '.join(allowed)}.")
 
 
 class BadNameError(BadReportError):
-    """A dataset or a process is named in a way that nobody could find it by."""
+    """The name of a dataset or process is invalid."""
 
     def __init__(self, kind: str, name: str, reason: str, example: str) -> None:
-        super().__init__(f"The {kind} name '{name}' {reason}. Write it as {example}.")
+        super().__init__(f"Invalid {kind} name '{name}': {reason}. Expected {example}.")
 
 
 class BadDetailError(BadReportError):
-    """A detail of a report has the wrong kind of value."""
+    """A detail of a report has an invalid value."""
 
     def __init__(self, detail: str, value: object, expected: str) -> None:
-        super().__init__(f"{detail} is {value!r}; it must be {expected}.")
+        super().__init__(f"{detail} must be {expected}; got {value!r}.")

@@ -1,9 +1,10 @@
-"""The two calls of an old job as OpenLineage events: a dataset is ready, a process ran.
+"""Build OpenLineage events for the two reports of a legacy job.
 
-Pure but for the clock and fresh run ids, which callers may give. What these functions return is
-what goes over the wire; the server and every client make their messages here.
+The server and every client build their messages here. Pure, apart from the current time and new
+run ids, and callers may pass both.
 """
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -12,7 +13,7 @@ from typing import Any, TypedDict
 
 from floe import clock
 from floe.client.errors import BadDetailError, UnknownStatusError
-from floe.client.names import LAKE, LONGEST_NAME, Name, read_dataset, read_process
+from floe.client.names import LAKE, LONGEST_NAME, Name, parse_dataset, parse_process
 
 Message = dict[str, Any]
 Day = date | str
@@ -31,17 +32,18 @@ ENDED = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
 PRODUCER = "urn:floe:client"
 SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"
 FACETS = "https://openlineage.io/spec/facets"
-# The process that announces a dataset for which no job is named.
+# Namespace of the placeholder process that is used if a report names no job.
 ANNOUNCER = "register_dataset"
 LONGEST_VERSION, LONGEST_PATH, LONGEST_ERROR = 300, 1000, 20_000
 
+_CHECKSUM = re.compile(r"[A-Za-z0-9-]{1,20}:[A-Za-z0-9+/=_-]{1,256}\Z")
 _ANNOUNCEMENTS = uuid.UUID("c2a4a0a6-7c0e-5d63-8f3c-6b0f6f0f3a52")
 _FOREIGN_RUNS = uuid.UUID("5f0d5bb4-4c2f-5d0a-9a7e-0c1f6f6f2b31")
-"""The namespaces of run ids. They never change: the same name must get the same id for ever."""
+"""Namespaces of run ids. They must never change: the same name gets the same id."""
 
 
 class DatasetDetails(TypedDict, total=False):
-    """A dataset that a process reads or writes, where its name alone does not say enough."""
+    """A dataset that a process reads or writes, with more than its name."""
 
     name: str
     namespace: str | None
@@ -49,6 +51,7 @@ class DatasetDetails(TypedDict, total=False):
     rows: int | None
     size: int | None
     path: str | None
+    checksum: str | None
     schema: Columns | None
 
 
@@ -66,6 +69,7 @@ def dataset_message(
     rows: int | None = None,
     size: int | None = None,
     path: str | None = None,
+    checksum: str | None = None,
     schema: Columns | None = None,
     inputs: Iterable[Dataset] = (),
     error: str | None = None,
@@ -74,10 +78,10 @@ def dataset_message(
     historical: bool = False,
     occurred_at: datetime | str | None = None,
 ) -> Message:
-    """Say that a version of a dataset is READY, or that it FAILED.
+    """Build the event that a version of a dataset is READY or FAILED.
 
-    A version that is registered again, under whichever status, is the same run: its id is made of
-    the dataset and the version. Without a version every call is a run and a version of its own,
+    The run id is derived from the dataset and version, so registering a version again, with any
+    status, updates the same run. Without a version each call creates a new run and a new version,
     which the catalog numbers by business date.
     """
     event_type = _event_type(status, DATASET_STATUSES)
@@ -88,18 +92,19 @@ def dataset_message(
         "rows": rows,
         "size": size,
         "path": path,
+        "checksum": checksum,
         "schema": schema,
     }
     output = _dataset(details, lake, writes=True)
-    whole = Name(output["namespace"], output["name"])
-    announcer = Name(ANNOUNCER, whole.full[-LONGEST_NAME:])
+    full_name = Name(output["namespace"], output["name"])
+    announcer = Name(ANNOUNCER, full_name.full[-LONGEST_NAME:])
     return _event(
         event_type,
-        read_process(job) if job else announcer,
-        _run_id(run_id) if run_id else _announcement(whole, version),
+        parse_process(job) if job else announcer,
+        _run_id(run_id) if run_id else _announcement_run_id(full_name, version),
         occurred_at,
         run_facets=_run_facets(business_date, error, None, historical=historical),
-        inputs=[_dataset(one, lake) for one in inputs],
+        inputs=[_dataset(dataset, lake) for dataset in inputs],
         outputs=[output],
     )
 
@@ -120,13 +125,13 @@ def process_message(
     historical: bool = False,
     occurred_at: datetime | str | None = None,
 ) -> Message:
-    """Say that a run of a process STARTED, is RUNNING, or ended: SUCCESS, FAILED, CANCELLED.
+    """Build the event that a run is STARTED, RUNNING, SUCCESS, FAILED or CANCELLED.
 
-    Messages of one run share their run id; without one the message is of a run of its own. An
-    output becomes a version of its dataset when the run ends with SUCCESS.
+    Messages of one run share a run id; without one, the message starts a new run. An output
+    becomes a version of its dataset when the run ends with SUCCESS.
     """
     event_type = _event_type(status, PROCESS_STATUSES)
-    job = read_process(process_name, namespace)
+    job = parse_process(process_name, namespace)
     return _event(
         event_type,
         job,
@@ -134,17 +139,17 @@ def process_message(
         occurred_at,
         job_facets=_job_facets(technology or _technology(job)),
         run_facets=_run_facets(business_date, error, stack_trace, historical=historical),
-        inputs=[_dataset(one, lake) for one in inputs],
-        outputs=[_dataset(one, lake, writes=True) for one in outputs],
+        inputs=[_dataset(dataset, lake) for dataset in inputs],
+        outputs=[_dataset(dataset, lake, writes=True) for dataset in outputs],
     )
 
 
-def status_word(status: str, allowed: Iterable[str]) -> str:
-    """Return a status as it is spelled here, or say which there are."""
-    word = status.strip().upper()
-    if word not in (words := tuple(allowed)):
-        raise UnknownStatusError(status, words)
-    return word
+def parse_status(status: str, allowed: Iterable[str]) -> str:
+    """Return a status in upper case, or raise if it is not allowed."""
+    name = status.strip().upper()
+    if name not in (names := tuple(allowed)):
+        raise UnknownStatusError(status, names)
+    return name
 
 
 def run_id_of(message: Message) -> str:
@@ -153,18 +158,18 @@ def run_id_of(message: Message) -> str:
 
 
 def _event_type(status: str, types: Mapping[str, str]) -> str:
-    return types[status_word(status, types)]
+    return types[parse_status(status, types)]
 
 
 def _run_id(text: str) -> str:
-    """A UUID as it is; any other id, such as a scheduler's number, always gives the same one."""
+    """Return a UUID unchanged, and map any other id to a stable uuid5."""
     try:
         return str(uuid.UUID(text))
     except ValueError:
         return str(uuid.uuid5(_FOREIGN_RUNS, text))
 
 
-def _announcement(dataset: Name, version: str | None) -> str:
+def _announcement_run_id(dataset: Name, version: str | None) -> str:
     if version is None:
         return str(uuid.uuid4())
     parts = (dataset.namespace, dataset.name, version)
@@ -188,7 +193,7 @@ def _event(
 ) -> Message:
     return {
         "eventType": event_type,
-        "eventTime": _moment(occurred_at),
+        "eventTime": _event_time(occurred_at),
         "run": {"runId": run_id, "facets": run_facets},
         "job": {"namespace": job.namespace, "name": job.name, "facets": job_facets or {}},
         "inputs": inputs,
@@ -199,11 +204,11 @@ def _event(
 
 
 def _dataset(given: Dataset, lake: str, *, writes: bool = False) -> Message:
-    details = _named(given) if isinstance(given, str) else given
-    found = read_dataset(details.get("name", ""), details.get("namespace"), lake)
+    details = _split_version(given) if isinstance(given, str) else given
+    name = parse_dataset(details.get("name", ""), details.get("namespace"), lake)
     part: Message = {
-        "namespace": found.namespace,
-        "name": found.name,
+        "namespace": name.namespace,
+        "name": name.name,
         "facets": _dataset_facets(details),
     }
     statistics = _statistics(details) if writes else {}
@@ -214,8 +219,8 @@ def _dataset(given: Dataset, lake: str, *, writes: bool = False) -> Message:
     return part
 
 
-def _named(text: str) -> DatasetDetails:
-    """`credit.positions@2026-09-01.1` names a dataset and its version."""
+def _split_version(text: str) -> DatasetDetails:
+    """Split `credit.positions@2026-09-01.1` into name and version."""
     name, at, version = text.rpartition("@")
     return {"name": name, "version": version} if at else {"name": text}
 
@@ -223,14 +228,23 @@ def _named(text: str) -> DatasetDetails:
 def _dataset_facets(details: DatasetDetails) -> Message:
     facets = {}
     if version := _text("version", details.get("version"), LONGEST_VERSION):
-        said = {"datasetVersion": version}
-        facets["version"] = _facet("1-0-1", "DatasetVersionDatasetFacet", said)
+        body = {"datasetVersion": version}
+        facets["version"] = _facet("1-0-1", "DatasetVersionDatasetFacet", body)
     if schema := details.get("schema"):
-        said_fields = {"fields": _fields(schema)}
-        facets["schema"] = _facet("1-2-0", "SchemaDatasetFacet", said_fields)
+        fields = {"fields": _fields(schema)}
+        facets["schema"] = _facet("1-2-0", "SchemaDatasetFacet", fields)
     if path := _text("path", details.get("path"), LONGEST_PATH):
         facets["path"] = _own_facet("DatasetFacet", {"path": path})
+    if checksum := _checksum(details.get("checksum")):
+        facets["checksum"] = _own_facet("DatasetFacet", {"checksum": checksum})
     return facets
+
+
+def _checksum(value: str | None) -> str | None:
+    if value is not None and not _CHECKSUM.match(str(value)):
+        expected = "an algorithm and a value, such as sha256:9f86d081"
+        raise BadDetailError("checksum", str(value)[:50], expected)
+    return value
 
 
 def _statistics(details: DatasetDetails) -> Message:
@@ -261,49 +275,46 @@ def _run_facets(
     if own:
         facets["floe"] = _own_facet("RunFacet", own)
     if error:
-        said = {"message": error[:LONGEST_ERROR], "programmingLanguage": "unknown"}
+        body = {"message": error[:LONGEST_ERROR], "programmingLanguage": "unknown"}
         if stack_trace:
-            said |= {"programmingLanguage": "python", "stackTrace": stack_trace[-LONGEST_ERROR:]}
-        facets["errorMessage"] = _facet("1-0-1", "ErrorMessageRunFacet", said)
+            body |= {"programmingLanguage": "python", "stackTrace": stack_trace[-LONGEST_ERROR:]}
+        facets["errorMessage"] = _facet("1-0-1", "ErrorMessageRunFacet", body)
     return facets
 
 
 def _job_facets(technology: str | None) -> Message:
     if not technology:
         return {}
-    said = {"processingType": "BATCH", "integration": technology, "jobType": "JOB"}
-    return {"jobType": _facet("2-0-4", "JobTypeJobFacet", said)}
+    body = {"processingType": "BATCH", "integration": technology, "jobType": "JOB"}
+    return {"jobType": _facet("2-0-4", "JobTypeJobFacet", body)}
 
 
 def _facet(version: str, name: str, body: Message) -> Message:
-    """A facet of the OpenLineage specification."""
+    """Build a facet that OpenLineage specifies."""
     url = f"{FACETS}/{version}/{name}.json#/$defs/{name}"
     return {"_producer": PRODUCER, "_schemaURL": url, **body}
 
 
 def _own_facet(base: str, body: Message) -> Message:
-    """A facet that only floe knows."""
+    """Build a facet that only floe defines."""
     return {"_producer": PRODUCER, "_schemaURL": f"{SPEC}/{base}", **body}
 
 
-# --- values as they have to be
-
-
-def _moment(value: datetime | str | None) -> str:
-    expected = "a time with its zone, such as 2026-09-01T06:30:00Z"
+def _event_time(value: datetime | str | None) -> str:
+    expected = "a time with a time zone, such as 2026-09-01T06:30:00Z"
     if value is None:
-        moment = clock.now()
+        timestamp = clock.now()
     elif isinstance(value, datetime):
-        moment = value
+        timestamp = value
     else:
         try:
-            moment = datetime.fromisoformat(value)
+            timestamp = datetime.fromisoformat(value)
         except ValueError as error:
             raise BadDetailError("occurred_at", value, expected) from error
-    if moment.tzinfo is None:
+    if timestamp.tzinfo is None:
         raise BadDetailError("occurred_at", str(value), expected)
     try:
-        utc = moment.astimezone(UTC)
+        utc = timestamp.astimezone(UTC)
     except OverflowError as error:
         raise BadDetailError("occurred_at", str(value), expected) from error
     return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -327,12 +338,12 @@ def _count(detail: str, value: int | None) -> int | None:
     if value is None:
         return None
     try:
-        number = index(value)
+        count = index(value)
     except TypeError:
-        number = -1
-    if not 0 <= number < 2**63:
-        raise BadDetailError(detail, value, "a whole number from 0 on")
-    return number
+        count = -1
+    if not 0 <= count < 2**63:
+        raise BadDetailError(detail, value, "a whole number, 0 or greater")
+    return count
 
 
 def _text(detail: str, value: str | None, longest: int) -> str | None:

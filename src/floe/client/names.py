@@ -1,6 +1,6 @@
-"""From the names that people write to OpenLineage's pairs of namespace and name.
+"""Parse dataset and process names into OpenLineage's namespace and name.
 
-Pure. Nothing is looked up: the catalog knows the rest.
+Pure: nothing is looked up in the catalog.
 """
 
 from typing import NamedTuple
@@ -8,16 +8,16 @@ from typing import NamedTuple
 from floe.client.errors import BadNameError
 
 LAKE = "lake"
-"""The namespace of datasets that name none: `lake.name` of platform.yaml."""
+"""Default namespace of datasets: `lake.name` of platform.yaml."""
 
-# As wide as the catalog's columns.
+# The widths of the catalog's columns.
 LONGEST_NAMESPACE, LONGEST_NAME = 200, 300
-# Namespaces that hold a project too: floe/<project>, dbt/<project>.
+# Namespaces that include a project: floe/<project>, dbt/<project>.
 WITH_PROJECT = ("floe/", "dbt/")
 
 
 class Name(NamedTuple):
-    """A dataset or a job, as OpenLineage names it."""
+    """The OpenLineage name of a dataset or job."""
 
     namespace: str
     name: str
@@ -27,24 +27,24 @@ class Name(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-def read_dataset(text: str, namespace: str | None = None, lake: str = LAKE) -> Name:
-    """Read a dataset's name.
+def parse_dataset(text: str, namespace: str | None = None, lake: str = LAKE) -> Name:
+    """Parse a dataset's name.
 
-    With a namespace given, the text is the name as it stands. Without one `credit.positions` is
-    a dataset of the lake, `DB2/CREDIT.POSITIONS` names its own namespace, and so does an address
-    such as `s3://bucket/positions.csv`.
+    If a namespace is given, the text is used as the name unchanged. Otherwise `credit.positions`
+    is a dataset of the lake, while `DB2/CREDIT.POSITIONS` and URLs such as
+    `s3://bucket/positions.csv` contain their namespace.
     """
     kind, example = "dataset", "schema.table or namespace/name"
     if namespace is not None:
-        return _checked(kind, text, Name(namespace, text), example)
-    found = _split(text) if "/" in text else Name(lake, text)
-    return _checked(kind, text, found, example)
+        return _check(kind, text, Name(namespace, text), example)
+    name = _split(text) if "/" in text else Name(lake, text)
+    return _check(kind, text, name, example)
 
 
-def read_process(text: str, namespace: str | None = None) -> Name:
-    """Read a process key: `AUTOSYS/BOX/JOB` is the job `BOX/JOB` of the namespace `AUTOSYS`."""
-    found = _split(text) if namespace is None else Name(namespace, text)
-    return _checked("process", text, found, "NAMESPACE/NAME, such as AUTOSYS/BOX/JOB")
+def parse_process(text: str, namespace: str | None = None) -> Name:
+    """Parse a process key: `AUTOSYS/BOX/JOB` is job `BOX/JOB` in namespace `AUTOSYS`."""
+    name = _split(text) if namespace is None else Name(namespace, text)
+    return _check("process", text, name, "NAMESPACE/NAME, such as AUTOSYS/BOX/JOB")
 
 
 def _split(text: str) -> Name:
@@ -57,15 +57,15 @@ def _split(text: str) -> Name:
     return Name("/".join(namespace), name)
 
 
-def _checked(kind: str, text: str, found: Name, example: str) -> Name:
-    if not found.name.strip():
-        raise BadNameError(kind, text, "names nothing", example)
-    if not found.namespace.strip():
-        raise BadNameError(kind, text, "lacks a namespace", example)
-    if len(found.namespace) > LONGEST_NAMESPACE or len(found.name) > LONGEST_NAME:
+def _check(kind: str, text: str, name: Name, example: str) -> Name:
+    if not name.name.strip():
+        raise BadNameError(kind, text, "the name is empty", example)
+    if not name.namespace.strip():
+        raise BadNameError(kind, text, "the namespace is missing", example)
+    if len(name.namespace) > LONGEST_NAMESPACE or len(name.name) > LONGEST_NAME:
         reason = (
-            f"is too long: a namespace has up to {LONGEST_NAMESPACE} characters, "
-            f"a name up to {LONGEST_NAME}"
+            f"too long, at most {LONGEST_NAMESPACE} characters are allowed in a namespace "
+            f"and {LONGEST_NAME} in a name"
         )
         raise BadNameError(kind, f"{text[:50]}…", reason, example)
-    return found
+    return name

@@ -1,7 +1,7 @@
-"""Messages leave through the spool: first to the disk, then to the server, in one order.
+"""Send messages through the spool: first to disk, then to the server, in order.
 
-Nothing here raises because floe is down, the disk is full or the server refuses: the job that
-reports goes on, and learns from the answer what became of its message.
+Nothing here raises because the server is down, the disk is full or a message is refused: the job
+continues, and the returned Delivery says what happened.
 """
 
 import json
@@ -18,12 +18,12 @@ from floe.client.spool import Spool, SpoolFullError, Ticket, Waiting
 from floe.client.transport import Answer, Transport, Verdict
 
 BATCH = 500
-# For so long after a time-out no call waits for another one.
+# Seconds after a time-out during which calls only spool.
 PAUSE = 30.0
 
 
 class State(Enum):
-    """What became of a message."""
+    """The outcome of sending a message."""
 
     DELIVERED = "delivered"
     SPOOLED = "spooled"
@@ -32,7 +32,7 @@ class State(Enum):
 
 
 class Delivery(NamedTuple):
-    """What became of a message, of which run it was, and why if it was not delivered."""
+    """The outcome of sending a message, its run id, and the reason of a failure."""
 
     state: State
     run_id: str
@@ -43,8 +43,8 @@ class Delivery(NamedTuple):
         return self.state is State.DELIVERED
 
 
-class Drained:
-    """What a delivery of waiting messages came to."""
+class DeliveryCounts:
+    """The result of delivering the spooled messages."""
 
     def __init__(self) -> None:
         self.delivered = 0
@@ -54,19 +54,18 @@ class Drained:
 
 
 class Outbox:
-    """The way of messages from this host to the API."""
+    """Sends messages from this host to the API."""
 
     def __init__(self, spool: Spool, connect: Callable[[], Transport], patience: float) -> None:
         self._spool = spool
-        # Each delivery has a connection of its own, so that threads may share an outbox.
+        # Each delivery opens its own connection, so threads can share an outbox.
         self._connect = connect
         self._patience = patience
 
     def send(self, message: dict[str, Any], *, insist: bool = False) -> Delivery:
-        """Put a message into the spool and deliver what waits there, up to it and beyond.
+        """Spool a message and deliver everything in the spool.
 
-        One who insists tries even while others have seen the server silent, and however long the
-        queue is.
+        With insist, try even shortly after a time-out and however long the queue is.
         """
         run_id = str(message["run"]["runId"])
         body = encode(message)
@@ -75,30 +74,30 @@ class Outbox:
         except SpoolFullError as error:
             return self._send_past_spool(body, run_id, str(error))
         except OSError as error:
-            trouble = f"The spool {self._spool.folder} cannot be written: {error}."
-            return self._send_past_spool(body, run_id, trouble)
+            problem = f"Cannot write to the spool {self._spool.folder}: {error}."
+            return self._send_past_spool(body, run_id, problem)
         try:
             reason = self._drain(insist=insist).reason
         except OSError as error:
-            reason = f"the spool cannot be read: {error}"
+            reason = f"cannot read the spool: {error}"
         return self._look_up(ticket, body, run_id, reason)
 
-    def deliver(self) -> Drained:
-        """Deliver all that waits, however long it takes."""
-        drained = self._drain(insist=True)
-        drained.waiting = self._spool.count_waiting()
-        return drained
+    def deliver(self) -> DeliveryCounts:
+        """Deliver everything in the spool, however long it takes."""
+        counts = self._drain(insist=True)
+        counts.waiting = self._spool.count_waiting()
+        return counts
 
     def _append(self, body: bytes) -> Ticket:
         try:
             return self._spool.append(body)
         except SpoolFullError:
-            # Where the server is up again this makes room.
+            # This makes room if the server is up again.
             self._drain(insist=False)
             return self._spool.append(body)
 
-    def _send_past_spool(self, body: bytes, run_id: str, trouble: str) -> Delivery:
-        """The disk does not take the message; if none waits before it, it may go at once."""
+    def _send_past_spool(self, body: bytes, run_id: str, problem: str) -> Delivery:
+        """Send a message that cannot be spooled, unless older ones are still queued."""
         reason = ""
         try:
             reason = self._drain(insist=False).reason
@@ -109,9 +108,11 @@ class Outbox:
             with closing(self._connect()) as transport:
                 answer = transport.post_one(body)
             if answer.verdict is Verdict.TAKEN:
-                return Delivery(State.DELIVERED, run_id, f"delivered, but not spooled: {trouble}")
+                return Delivery(
+                    State.DELIVERED, run_id, f"but it could not be saved on disk first: {problem}"
+                )
             reason = answer.reason
-        return Delivery(State.LOST, run_id, f"{trouble} {reason}".strip())
+        return Delivery(State.LOST, run_id, f"{problem} {reason}".strip())
 
     def _look_up(self, ticket: Ticket, body: bytes, run_id: str, reason: str) -> Delivery:
         if not self._spool.is_done(ticket):
@@ -120,39 +121,41 @@ class Outbox:
             return Delivery(State.REFUSED, run_id, self._spool.reason_of(body))
         return Delivery(State.DELIVERED, run_id)
 
-    def _drain(self, *, insist: bool) -> Drained:
-        drained = Drained()
+    def _drain(self, *, insist: bool) -> DeliveryCounts:
+        counts = DeliveryCounts()
         if not insist and self._is_paused():
-            drained.reason = "the server did not answer a moment ago"
-            return drained
+            counts.reason = f"the server timed out less than {PAUSE:.0f} seconds ago"
+            return counts
         deadline = None if insist else time.monotonic() + self._patience
-        # Whoever appends while we deliver does not wait for us. So look again after letting go.
-        while not drained.reason and self._spool.bytes_waiting():
+        # Others append without waiting while we deliver, so look again after releasing the lock.
+        while not counts.reason and self._spool.bytes_waiting():
             with self._spool.delivering(wait=insist) as ours:
                 if not ours:
                     break
                 with closing(self._connect()) as transport:
-                    self._deliver_waiting(transport, drained, deadline)
-        return drained
+                    self._deliver_waiting(transport, counts, deadline)
+        return counts
 
     def _deliver_waiting(
-        self, transport: Transport, drained: Drained, deadline: float | None
+        self, transport: Transport, counts: DeliveryCounts, deadline: float | None
     ) -> None:
         while waiting := self._spool.next(BATCH):
             answers = transport.post(waiting.bodies)
-            self._settle(waiting, answers, drained)
+            self._record_answers(waiting, answers, counts)
             last = answers[-1]
             if last.verdict is Verdict.LATER:
-                drained.reason = last.reason or "the server asks to try again later"
-                self._set_pause(on=last.silent)
+                counts.reason = last.reason or "the server asked to try again later"
+                self._set_pause(on=last.timed_out)
                 return
             self._set_pause(on=False)
             if deadline is not None and time.monotonic() > deadline:
-                drained.reason = "many messages wait; later calls deliver the rest"
+                counts.reason = "the queue is long; later calls deliver the rest"
                 return
 
-    def _settle(self, waiting: Waiting, answers: list[Answer], drained: Drained) -> None:
-        """Put aside what was refused, then remember how far we are: in this order, for a crash."""
+    def _record_answers(
+        self, waiting: Waiting, answers: list[Answer], counts: DeliveryCounts
+    ) -> None:
+        """Save refused messages, then advance the spool: a crash in between loses nothing."""
         settled = 0
         for body, answer in zip(waiting.bodies, answers, strict=False):
             if answer.verdict is Verdict.LATER:
@@ -160,9 +163,9 @@ class Outbox:
             settled += 1
             if answer.verdict is Verdict.REFUSED:
                 self._spool.refuse(body, answer.reason)
-                drained.refused += 1
+                counts.refused += 1
             else:
-                drained.delivered += 1
+                counts.delivered += 1
         if settled:
             self._spool.advance(waiting.segment, waiting.ends[settled - 1])
 
@@ -187,6 +190,6 @@ class Outbox:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Write a message as one line. What is not Unicode, as a file's name may be, turns into `?`."""
+    """Encode a message as one line. Characters that are not valid Unicode become `?`."""
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace")

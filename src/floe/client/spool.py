@@ -1,12 +1,13 @@
-"""Messages that wait on disk: appended in order by any process of the host, read in that order.
+"""The spool: a queue of undelivered messages on disk, shared by all processes.
 
-The spool of a recipient is a row of files, one message a line. Messages are added to the newest
-and taken from the oldest, whose `.done` holds how far it was delivered. A line counts when it is
-whole and synced; the next writer cuts off what a killed process left half-written. After a crash
-`.done` may lag behind, never run ahead: then some messages are sent twice, and the server
+Each recipient has a folder with numbered files (segments), one message a line. Messages are
+appended to the newest and delivered from the oldest, whose `.done` file holds the offset delivered
+so far. The next writer cuts off an incomplete line that a killed process left. After a crash
+`.done` may lag behind but never runs ahead: some messages are then sent twice, and the server
 recognises them by their bytes.
 """
 
+import fcntl
 import json
 import os
 import threading
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from floe import clock
-from floe.client.locks import locked, try_locked
 from floe.errors import FloeError
 
 RECIPIENT = "recipient"
@@ -26,31 +26,31 @@ READ_BYTES = 1024 * 1024
 
 
 class SpoolFullError(FloeError):
-    """More waits than FLOE_SPOOL_LIMIT allows."""
+    """The spool has reached FLOE_SPOOL_LIMIT."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         super().__init__(
-            f"{folder} holds {limit:,} bytes of undelivered messages, which is all it may. "
-            "See why with: floe events deliver. FLOE_SPOOL_LIMIT allows more."
+            f"{folder} is full: {limit:,} bytes of undelivered messages. "
+            "Deliver them with: floe events deliver. Or increase FLOE_SPOOL_LIMIT."
         )
 
 
 class Queue(NamedTuple):
-    """Messages that wait for one recipient."""
+    """How many messages are queued for one recipient."""
 
     recipient: str
     waiting: int
 
 
 class Ticket(NamedTuple):
-    """Where a message stands in the spool."""
+    """Position of a message in the spool."""
 
     segment: Path
     end: int
 
 
 class Waiting(NamedTuple):
-    """The next messages to deliver, and where each ends."""
+    """The next messages to deliver, and the offset where each ends."""
 
     segment: Path
     bodies: Sequence[bytes]
@@ -58,10 +58,9 @@ class Waiting(NamedTuple):
 
 
 class Spool:
-    """The messages of this host that wait for delivery to one recipient.
+    """The queue of undelivered messages for one recipient.
 
-    Each recipient has a folder of its own, so no message is ever delivered to another catalog
-    than the one that it was written for.
+    Each recipient has its own folder, so a message is never delivered to another catalog.
     """
 
     def __init__(self, base: Path, recipient: str, limit: int) -> None:
@@ -70,7 +69,7 @@ class Spool:
         self._limit = limit
 
     def others(self) -> list[Queue]:
-        """Count what waits here for other recipients."""
+        """Count the messages queued for other recipients."""
         queues = []
         for file in sorted(self._base.glob(f"*/{RECIPIENT}")):
             recipient = file.read_text(encoding="utf-8")
@@ -80,7 +79,7 @@ class Spool:
         return queues
 
     def append(self, body: bytes) -> Ticket:
-        """Add a message; it is on the disk when this returns. Raise OSError when it cannot be."""
+        """Append a message and sync it to disk; raise OSError if that fails."""
         self._make_folder()
         with self._adding():
             segments = self._segments()
@@ -94,7 +93,7 @@ class Spool:
             return Ticket(newest, _append_line(newest, body))
 
     def next(self, most: int) -> Waiting | None:
-        """Return the messages to deliver next. Only who holds `delivering` may ask."""
+        """Return the next messages. Call only while holding `delivering`."""
         for segment in self._segments():
             start = _done(segment)
             bodies, ends = _lines(segment, start, most)
@@ -104,54 +103,50 @@ class Spool:
         return None
 
     def advance(self, segment: Path, end: int) -> None:
-        """Remember that messages up to here need not be sent again."""
+        """Mark messages up to an offset as delivered."""
         _replace(_done_file(segment), str(end).encode())
         if end >= segment.stat().st_size:
             self._remove(segment)
 
     def refuse(self, body: bytes, reason: str) -> None:
-        """Put a message that the server will never take aside, with the reason."""
+        """Save a refused message and the reason in the folder `refused`."""
         folder = self.folder / "refused"
         folder.mkdir(mode=0o700, exist_ok=True)
-        said = json.dumps(reason).encode()
-        _replace(self._refusal(body), b'{"reason":%b,\n"message":%b}\n' % (said, body), sync=True)
+        content = b'{"reason":%b,\n"message":%b}\n' % (json.dumps(reason).encode(), body)
+        _replace(self._refusal(body), content, sync=True)
         _sync_folder(folder)
 
     def is_refused(self, body: bytes) -> bool:
-        """Say whether a message was put aside."""
         return self._refusal(body).exists()
 
     def reason_of(self, body: bytes) -> str:
-        """Return why a message was put aside."""
+        """Return why a message was refused."""
         return str(json.loads(self._refusal(body).read_bytes())["reason"])
 
     def is_done(self, ticket: Ticket) -> bool:
-        """Say whether a message was delivered or put aside, by whichever process."""
+        """Return whether any process has delivered the message, or it was refused."""
         return not ticket.segment.exists() or _done(ticket.segment) >= ticket.end
 
     def bytes_waiting(self) -> int:
-        """Return how much waits for delivery."""
         return self._bytes_waiting(self._segments())
 
     def count_waiting(self) -> int:
-        """Count the messages that wait for delivery."""
         return sum(_count_lines(segment, _done(segment)) for segment in self._segments())
 
     def count_refused(self) -> int:
-        """Count the messages that were put aside."""
         return sum(1 for _ in (self.folder / "refused").glob("*.json"))
 
     @contextmanager
     def delivering(self, *, wait: bool) -> Iterator[bool]:
-        """Be the one process that delivers; without waiting, say whether that could be had."""
+        """Hold the lock for delivery; without wait, yield whether it was free."""
         self._make_folder()
         path = self.folder / "deliver.lock"
         if wait:
             with locked(path):
                 yield True
         else:
-            with try_locked(path) as got:
-                yield got
+            with try_locked(path) as acquired:
+                yield acquired
 
     def _make_folder(self) -> None:
         if not (self.folder / RECIPIENT).is_file():
@@ -160,7 +155,7 @@ class Spool:
             _sync_folder(self.folder)
             _sync_folder(self._base)
         elif self.folder.stat().st_mode & OTHERS:
-            # Messages hold the names of data and people. An older floe, or a copy, left it open.
+            # Messages contain names of data and people; close a folder that others can read.
             for path in (self.folder, *self.folder.rglob("*")):
                 with suppress(FileNotFoundError, PermissionError):
                     path.chmod(path.stat().st_mode & 0o700)
@@ -174,11 +169,11 @@ class Spool:
         return sorted(self.folder.glob("*.ndjson"))
 
     def _next_segment(self, newest: Path | None) -> Path:
-        """Name a file that sorts behind all others, and that none was called before."""
-        number = int(clock.now().timestamp() * 1_000_000)
+        """Create a segment with a new name that sorts after all others."""
+        microseconds = int(clock.now().timestamp() * 1_000_000)
         if newest is not None:
-            number = max(number, int(newest.stem) + 1)
-        segment = self.folder / f"{number:020d}.ndjson"
+            microseconds = max(microseconds, int(newest.stem) + 1)
+        segment = self.folder / f"{microseconds:020d}.ndjson"
         _done_file(segment).unlink(missing_ok=True)
         os.close(os.open(segment, os.O_WRONLY | os.O_CREAT, 0o600))
         _sync_folder(self.folder)
@@ -192,7 +187,7 @@ class Spool:
         return total
 
     def _remove(self, segment: Path) -> None:
-        """Drop a file of which every line is done. Nobody may add one at that moment."""
+        """Delete a segment if every line was delivered; blocks appends meanwhile."""
         with self._adding():
             _cut_torn_end(segment)
             if _done(segment) >= segment.stat().st_size:
@@ -208,27 +203,27 @@ class Spool:
 
 
 def _folder_name(recipient: str) -> str:
-    """Name the folder of a recipient: readable, and different for each."""
+    """Return a readable, unique folder name for a recipient."""
     import hashlib
 
-    readable = "".join(sign if sign.isalnum() or sign == "." else "-" for sign in recipient)
+    readable = "".join(char if char.isalnum() or char == "." else "-" for char in recipient)
     return f"{readable[-40:].lstrip('-')}-{hashlib.sha256(recipient.encode()).hexdigest()[:12]}"
 
 
 def _append_line(segment: Path, body: bytes) -> int:
-    number = os.open(segment, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    descriptor = os.open(segment, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
-        before = os.fstat(number).st_size
+        before = os.fstat(descriptor).st_size
         try:
-            _write(number, body + b"\n")
-            os.fsync(number)
+            _write(descriptor, body + b"\n")
+            os.fsync(descriptor)
         except OSError:
-            # A full disk may have taken a part.
-            os.ftruncate(number, before)
+            # The disk may be full after part of the line.
+            os.ftruncate(descriptor, before)
             raise
         return before + len(body) + 1
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def _cut_torn_end(segment: Path) -> None:
@@ -242,7 +237,7 @@ def _cut_torn_end(segment: Path) -> None:
 
 
 def _whole_end(segment: Path) -> int:
-    """Where the last whole line of a file ends."""
+    """Return the offset where the last complete line ends."""
     end = 0
     with segment.open("rb") as file:
         for line in file:
@@ -280,7 +275,7 @@ def _done_file(segment: Path) -> Path:
 
 
 def _done(segment: Path) -> int:
-    """How far a file is delivered. What cannot be read counts from the start: twice is no harm."""
+    """Return the offset delivered so far; 0 if unknown: sending twice is harmless."""
     try:
         done = int(_done_file(segment).read_bytes())
         size = segment.stat().st_size
@@ -290,26 +285,56 @@ def _done(segment: Path) -> int:
 
 
 def _replace(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    beside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
-    number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    """Write a file atomically."""
+    draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        _write(number, content)
+        _write(descriptor, content)
         if sync:
-            os.fsync(number)
+            os.fsync(descriptor)
     finally:
-        os.close(number)
-    beside.replace(path)
+        os.close(descriptor)
+    draft.replace(path)
 
 
-def _write(number: int, content: bytes) -> None:
+def _write(descriptor: int, content: bytes) -> None:
     while content:
-        content = content[os.write(number, content) :]
+        content = content[os.write(descriptor, content) :]
 
 
 def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait for a file lock and hold it. It is released when its holder dies."""
+    with _opened(path) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def try_locked(path: Path) -> Iterator[bool]:
+    """Try to hold a file lock; yield whether it was free."""
+    with _opened(path) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    # Each open file is a separate holder, so threads exclude each other too.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

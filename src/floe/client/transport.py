@@ -1,25 +1,25 @@
-"""Post messages to the API, and read from its answer what has to become of them."""
+"""Post messages to the API and interpret its answers."""
 
 import json
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from floe import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from http.client import HTTPConnection
     from urllib.parse import SplitResult
 
-ONE, MANY = "/api/v1/lineage", "/api/v1/lineage/batch"
+EVENT_PATH, BATCH_PATH = "/api/v1/lineage", "/api/v1/lineage/batch"
 LONGEST_ANSWER = 1024 * 1024
 LONGEST_REASON = 2000
-# Not the message's fault: the caller is unknown, the address is wrong, or the server is busy.
-KEPT = frozenset({401, 403, 404, 405, 407, 408, 421, 425, 429})
+# Not caused by the message: bad token, wrong address or busy server. Try again later.
+RETRIABLE = frozenset({401, 403, 404, 405, 407, 408, 421, 425, 429})
 
 
 class Verdict(Enum):
-    """What has to become of a message."""
+    """What to do with a message."""
 
     TAKEN = "taken"
     REFUSED = "refused"
@@ -27,101 +27,125 @@ class Verdict(Enum):
 
 
 class Answer(NamedTuple):
-    """What the server said to a message, or why it could not be asked."""
+    """The server's answer to a message, or why it did not answer."""
 
     verdict: Verdict
     reason: str = ""
-    # The server did not even answer: asking again at once would only make the job wait.
-    silent: bool = False
+    # The request timed out: retrying at once would only make the job wait.
+    timed_out: bool = False
 
 
 class Transport:
-    """A connection to the API, opened when it is needed and kept while messages flow."""
+    """A connection to the API, opened on first use and reused."""
 
-    def __init__(self, url: str, token: str | None, timeout: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        timeout: float,
+        headers: "Mapping[str, str] | None" = None,
+    ) -> None:
         self._url = url
         self._token = token
+        self._headers = headers or {}
         self._timeout = timeout
         self._connection: HTTPConnection | None = None
         self._prefix = ""
         self._takes_batches = True
 
     def post(self, bodies: "Sequence[bytes]") -> list[Answer]:
-        """Send messages in their order; return the answers up to the first that says later.
+        """Send messages in order; return the answers up to the first LATER.
 
-        Many go as a batch. Where that is not understood, each goes by itself and gets its own
-        answer: the server knows those it has.
+        Several are sent as a batch. If the server does not support batches, each is sent alone;
+        the server recognises those it already has.
         """
-        many = len(bodies) > 1 and self._takes_batches
-        answers = self._post_batch(bodies) if many else None
+        use_batch = len(bodies) > 1 and self._takes_batches
+        answers = self._post_batch(bodies) if use_batch else None
         return _up_to_later(answers or map(self.post_one, bodies))
 
     def post_one(self, body: bytes) -> Answer:
-        """Send one message."""
-        asked = self._ask(ONE, body, "application/json")
-        return asked if isinstance(asked, Answer) else self._judge(*asked)
+        response = self._request(EVENT_PATH, body, "application/json")
+        return response if isinstance(response, Answer) else self._judge(*response)
+
+    def get(self, path: str) -> "dict[str, Any] | None":
+        """Return a JSON object from the API; None if it is down or refuses the token."""
+        from http.client import HTTPException
+
+        try:
+            status, content = self._exchange("GET", path, None, "application/json")
+            answer = json.loads(content) if status == 200 else None
+        except (OSError, HTTPException, ValueError):
+            self.close()
+            return None
+        return answer if isinstance(answer, dict) else None
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _post_batch(self, bodies: "Sequence[bytes]") -> list[Answer] | None:
-        asked = self._ask(MANY, b"\n".join(bodies), "application/x-ndjson")
-        if isinstance(asked, Answer):
-            return [asked]
-        status, said = asked
+        response = self._request(BATCH_PATH, b"\n".join(bodies), "application/x-ndjson")
+        if isinstance(response, Answer):
+            return [response]
+        status, content = response
         if 200 <= status < 300:
-            return _batch_answers(said, len(bodies))
+            return _batch_answers(content, len(bodies))
         if status in (404, 405, 415):
             self._takes_batches = False
             return None
-        judged = self._judge(status, said)
-        return [judged] if judged.verdict is Verdict.LATER else None
+        answer = self._judge(status, content)
+        return [answer] if answer.verdict is Verdict.LATER else None
 
-    def _judge(self, status: int, said: bytes) -> Answer:
+    def _judge(self, status: int, content: bytes) -> Answer:
         if 200 <= status < 300:
             return Answer(Verdict.TAKEN)
         if status in (401, 403):
-            return Answer(Verdict.LATER, self._stranger(status))
-        reason = f"{self._url} answers {status}: {_reason(said)}".rstrip(": ")
-        refused = 400 <= status < 500 and status not in KEPT
+            return Answer(Verdict.LATER, self._describe_bad_token(status))
+        reason = f"{self._url} answered {status}: {_reason(content)}".rstrip(": ")
+        refused = 400 <= status < 500 and status not in RETRIABLE
         return Answer(Verdict.REFUSED if refused else Verdict.LATER, reason)
 
-    def _stranger(self, status: int) -> str:
-        trouble = "does not accept the token" if self._token else "wants a token"
-        return f"{self._url} {trouble} ({status}). Set FLOE_API_TOKEN to one with the INGEST role."
+    def _describe_bad_token(self, status: int) -> str:
+        if self._headers:
+            return f"{self._url} rejected the credentials in the headers ({status})."
+        problem = "rejected the token" if self._token else "requires a token"
+        return f"{self._url} {problem} ({status}). Set FLOE_API_TOKEN to a token with role INGEST."
 
-    def _ask(self, path: str, body: bytes, content_type: str) -> tuple[int, bytes] | Answer:
+    def _request(self, path: str, body: bytes, content_type: str) -> tuple[int, bytes] | Answer:
         from http.client import HTTPException
 
         fresh = self._connection is None
         try:
-            return self._exchange(path, body, content_type)
+            return self._exchange("POST", path, body, content_type)
         except (OSError, HTTPException, ValueError) as error:
             self.close()
             timed_out = isinstance(error, TimeoutError)
             if not fresh and not timed_out:
-                # A kept connection may have been closed by the other side meanwhile.
-                return self._ask(path, body, content_type)
-            return Answer(Verdict.LATER, f"{self._url} does not answer: {error}", silent=timed_out)
+                # The server may have closed the idle connection.
+                return self._request(path, body, content_type)
+            reason = f"cannot reach {self._url}: {error}"
+            return Answer(Verdict.LATER, reason, timed_out=timed_out)
 
-    def _exchange(self, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+    def _exchange(
+        self, method: str, path: str, body: bytes | None, content_type: str
+    ) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = self._connect()
         headers = {"Content-Type": content_type, "User-Agent": f"floe-client/{__version__}"}
         if self._token:
-            headers["Authorization"] = f"Bearer {_sendable(self._token)}"
-        self._connection.request("POST", f"{self._prefix}{path}", body, headers)
+            headers["Authorization"] = f"Bearer {_valid(self._token, 'FLOE_API_TOKEN')}"
+        for name, value in self._headers.items():
+            headers[name] = _valid(value, f"the header {name}")
+        self._connection.request(method, f"{self._prefix}{path}", body, headers)
         response = self._connection.getresponse()
-        said = response.read(LONGEST_ANSWER)
+        content = response.read(LONGEST_ANSWER)
         if response.will_close or not response.isclosed():
             self.close()
-        return response.status, said
+        return response.status, content
 
     def _connect(self) -> "HTTPConnection":
-        # Imported here: a job that only imports floe.client need not pay for it.
+        # Imported here, because importing floe.client must stay quick.
         from http.client import HTTPConnection, HTTPSConnection
         from urllib.parse import urlsplit
 
@@ -133,11 +157,11 @@ class Transport:
         return kind(address.hostname, _port(address), timeout=self._timeout)
 
 
-def _sendable(token: str) -> str:
-    # Checked here, because http.client would show the whole token in its complaint.
-    if not (token.isascii() and token.isprintable()):
-        raise ValueError("FLOE_API_TOKEN holds characters that no token has")
-    return token
+def _valid(value: str, name: str) -> str:
+    # Checked here, because http.client would put the whole value into its error.
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError(f"{name} contains invalid characters")
+    return value
 
 
 def _port(address: "SplitResult") -> int:
@@ -145,18 +169,18 @@ def _port(address: "SplitResult") -> int:
 
 
 def _up_to_later(answers: "Iterable[Answer]") -> list[Answer]:
-    """Gather answers until one says later: what follows must not overtake that message."""
-    found = []
+    """Collect answers up to the first LATER, so that no message overtakes another."""
+    collected = []
     for answer in answers:
-        found.append(answer)
+        collected.append(answer)
         if answer.verdict is Verdict.LATER:
             break
-    return found
+    return collected
 
 
-def _batch_answers(said: bytes, count: int) -> list[Answer] | None:
-    """The answers to the events of a batch, or None if it is not said which failed."""
-    answer = _object(said)
+def _batch_answers(content: bytes, count: int) -> list[Answer] | None:
+    """Return an answer per event of a batch, or None if failures are not listed."""
+    answer = _parse_object(content)
     summary, listed = answer.get("summary"), answer.get("failed_events")
     counts = summary if isinstance(summary, dict) else {}
     failed = counts.get("failed", 0)
@@ -164,30 +188,30 @@ def _batch_answers(said: bytes, count: int) -> list[Answer] | None:
         return None
     if not failed:
         return [Answer(Verdict.TAKEN)] * count
-    wrong = {
-        one.get("index"): Answer(
-            Verdict.LATER if one.get("retriable") else Verdict.REFUSED,
-            str(one.get("reason") or "")[:LONGEST_REASON],
+    failures = {
+        event.get("index"): Answer(
+            Verdict.LATER if event.get("retriable") else Verdict.REFUSED,
+            str(event.get("reason") or "")[:LONGEST_REASON],
         )
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
+        for event in (listed if isinstance(listed, list) else ())
+        if isinstance(event, dict)
     }
-    if len(wrong) != failed:
+    if len(failures) != failed:
         return None
-    return [wrong.get(place, Answer(Verdict.TAKEN)) for place in range(count)]
+    return [failures.get(index, Answer(Verdict.TAKEN)) for index in range(count)]
 
 
-def _reason(said: bytes) -> str:
-    """The reason out of problem details, or the beginning of whatever was said."""
-    answer = _object(said)
+def _reason(content: bytes) -> str:
+    """Return the reason from problem details, or the start of the response body."""
+    answer = _parse_object(content)
     reasons = answer.get("reasons") or answer.get("errors") or answer.get("detail")
     text = reasons if isinstance(reasons, str) else json.dumps(reasons) if reasons else ""
-    return (text or said.decode("utf-8", "replace").strip())[:LONGEST_REASON]
+    return (text or content.decode("utf-8", "replace").strip())[:LONGEST_REASON]
 
 
-def _object(said: bytes) -> dict[str, object]:
+def _parse_object(content: bytes) -> dict[str, object]:
     try:
-        value = json.loads(said)
+        value = json.loads(content)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""What happened: events come in by one door, as claims that the catalog records."""
+"""The event door: receives events and converts them to claims for the catalog."""
 
 from floe.events.errors import BadEventError, InvalidEventError, MalformedEventError
 from floe.events.ingest import DoorBusyError, DoorClosedError, EventDoor, read_claim

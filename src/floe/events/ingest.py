@@ -1,7 +1,7 @@
-"""The event door: events that arrive together share one transaction, and each gets its own answer.
+"""The event door: concurrent events share a transaction; each gets its own answer.
 
-One writer takes all that has arrived, records it as a group and answers every sender after the
-commit. So 201 means committed, and a busy door commits seldom.
+One writer takes everything that has arrived, records it as a group and answers every sender after
+the commit. So 201 means committed, and under load there are few commits.
 """
 
 import logging
@@ -19,36 +19,36 @@ from floe.catalog import Catalog
 from floe.catalog.recording import (
     EventClaim,
     Recorder,
-    index_forgotten,
+    index_missed,
     index_recorded,
     log_failure,
     record_group,
     tidy_up,
 )
 from floe.errors import FloeError
-from floe.events.claims import RETENTION, claims_of, excess_reasons, reserved_reasons
+from floe.events.claim_reader import RETENTION, claims_of, excess_reasons, reserved_reasons
 from floe.events.errors import InvalidEventError
-from floe.events.openlineage import late_reasons, read_event
+from floe.events.openlineage import future_reasons, read_event
 from floe.spec.dates import DEFAULT_RULES, DateRules
 
 log = logging.getLogger(__name__)
-MOST_IN_GROUP = 200
-MOST_WAITING = 5_000
-# When nothing has come for so long, there is time for the search index.
-QUIET_SECONDS = 0.3
-# One that never comes has to be made: later, because a dataset that a night makes changes often.
+MAX_GROUP = 200
+MAX_WAITING = 5_000
+# After this long without events, update the search index.
+IDLE_SECONDS = 0.3
+# Under constant load, index at least this often. Not sooner, because new datasets change often.
 INDEX_SECONDS = 5.0
 
 
 class DoorBusyError(FloeError):
-    """More events wait than the door can write soon."""
+    """Too many events are waiting."""
 
     def __init__(self) -> None:
         super().__init__("Too many events are waiting to be written. Try again in a moment.")
 
 
 class DoorClosedError(FloeError):
-    """The door takes no more events."""
+    """The door is closed."""
 
     def __init__(self) -> None:
         super().__init__("The event door is closing. Try again in a moment.")
@@ -61,17 +61,16 @@ def read_claim(
     retention: timedelta = RETENTION,
     foreign: bool = False,
 ) -> EventClaim:
-    """Read an event and what it claims; raise BadEventError with every reason against it.
+    """Decode an event and its claims; raise BadEventError with all reasons if invalid.
 
-    `foreign` is set for events that come over the network: those cannot speak for floe's own
-    processes. An unexpected error concerns this event only: it is logged and raised as
-    EventFailedError.
+    Set `foreign` for events from the network: they may not claim to be from floe's own processes.
+    An unexpected error is logged and raised as EventFailedError.
     """
     now = clock.now()
     try:
         event = read_event(body)
         claim = claims_of(event, body, now, historical=historical, retention=retention)
-        reasons = [*late_reasons(event, now), *excess_reasons(event, claim)]
+        reasons = [*future_reasons(event, now), *excess_reasons(event, claim)]
         if foreign:
             reasons += reserved_reasons(event, claim)
     except FloeError:
@@ -84,9 +83,9 @@ def read_claim(
 
 
 class Answer(Protocol):
-    """Where the door puts what became of claims: what was wrong with single ones, by place."""
+    """Receives the outcome of claims: the errors of single claims, by index."""
 
-    def set_result(self, wrong: dict[int, FloeError], /) -> None: ...
+    def set_result(self, errors: dict[int, FloeError], /) -> None: ...
 
     def set_exception(self, error: BaseException, /) -> None: ...
 
@@ -95,15 +94,15 @@ SomeAnswer = TypeVar("SomeAnswer", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Claims that share an answer, and those who wait for it."""
+class PendingClaims:
+    """Claims that share an answer."""
 
     claims: Sequence[EventClaim]
     answer: Answer
 
 
 class GroupWriter:
-    """Writes groups of claims, one after the other, and keeps the search up to date."""
+    """Writes groups of claims, and keeps the search index up to date."""
 
     def __init__(
         self, catalog: Catalog, dates: DateRules = DEFAULT_RULES, *, own: bool = False
@@ -113,49 +112,49 @@ class GroupWriter:
         self._indexed = time.monotonic()
 
     def start(self) -> None:
-        """Make findable what a writer left behind that was cut off."""
-        # A database that is away for a moment must not keep the door closed for good.
+        """Index datasets that an interrupted writer left unindexed."""
+        # A short database outage must not keep the door closed.
         try:
-            index_forgotten(self._catalog)
+            index_missed(self._catalog)
         except FloeError as error:
-            log.warning("Datasets of before were not indexed for the search: %s", error)
+            log.warning("Earlier datasets were not indexed for the search: %s", error)
 
-    def write(self, group: Sequence[Waiting]) -> None:
-        """Record a group, and answer all who wait for it."""
+    def write(self, group: Sequence[PendingClaims]) -> None:
+        """Record a group, and answer all senders."""
         claims = [claim for waiting in group for claim in waiting.claims]
         try:
-            wrong = record_group(self._catalog, self._recorder, claims, clock.now())
+            errors = record_group(self._catalog, self._recorder, claims, clock.now())
         except BaseException as error:
             for waiting in group:
                 waiting.answer.set_exception(error)
             if not isinstance(error, FloeError):
                 raise
         else:
-            _answer(group, wrong)
+            _answer(group, errors)
 
-    def rest(self, *, quiet: bool) -> None:
-        """Use a quiet moment for the search, or make one."""
-        if not quiet and time.monotonic() - self._indexed < INDEX_SECONDS:
+    def maintain(self, *, idle: bool) -> None:
+        """Update the search index when idle, or when it is due."""
+        if not idle and time.monotonic() - self._indexed < INDEX_SECONDS:
             return
         self._indexed = time.monotonic()
-        # If it fails, the next start finds what is not indexed.
+        # If it fails, the next start indexes what is missing.
         try:
             index_recorded(self._catalog, self._recorder)
-            if quiet:
+            if idle:
                 tidy_up(self._catalog, self._recorder)
         except FloeError as error:
-            log.warning("The search and the store are not up to date yet: %s", error)
+            log.warning("The search index or the store maintenance is delayed: %s", error)
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Close the recorder."""
         self._recorder.close()
 
 
 class EventDoor:
-    """Takes claims from any thread and writes them from one.
+    """Accepts claims from any thread and writes them in a single thread.
 
-    `answered` is called after all answers of a group were given. A door that is `own` takes
-    floe's own reports: its caller has the catalog's database, not a token.
+    `answered` is called after each group was answered. An `own` door accepts floe's own reports:
+    its caller has direct access to the catalog's database, not just a token.
     """
 
     def __init__(
@@ -167,7 +166,7 @@ class EventDoor:
         own: bool = False,
     ) -> None:
         self._writer, self._answered = GroupWriter(catalog, dates, own=own), answered
-        self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[PendingClaims | None] = queue.SimpleQueue()
         self._waiting = 0
         self._lock = threading.Lock()
         self._closed = False
@@ -181,19 +180,19 @@ class EventDoor:
     def submit(self, claims: Sequence[EventClaim], answer: SomeAnswer) -> SomeAnswer: ...
 
     def submit(self, claims: Sequence[EventClaim], answer: Answer | None = None) -> Answer:
-        """Hand in claims; the answer comes after their commit: what was wrong, by place."""
+        """Submit claims; their errors, by index, are set on the answer after the commit."""
         with self._lock:
             if self._closed:
                 raise DoorClosedError
-            if self._waiting and self._waiting + len(claims) > MOST_WAITING:
+            if self._waiting and self._waiting + len(claims) > MAX_WAITING:
                 raise DoorBusyError
             self._waiting += len(claims)
-        waiting = Waiting(claims, Future() if answer is None else answer)
+        waiting = PendingClaims(claims, Future() if answer is None else answer)
         self._queue.put(waiting)
         return waiting.answer
 
     def close(self) -> None:
-        """Write what waits, and stop."""
+        """Write the waiting claims, then stop."""
         with self._lock:
             self._closed = True
         self._queue.put(None)
@@ -203,13 +202,13 @@ class EventDoor:
         try:
             self._serve()
         finally:
-            # Whatever ended it: nobody may wait for an answer that cannot come.
+            # Whatever the reason, no sender may wait forever.
             with self._lock:
                 self._closed = True
-            self._turn_away()
+            self._reject_waiting()
             self._writer.close()
 
-    def _turn_away(self) -> None:
+    def _reject_waiting(self) -> None:
         while not self._queue.empty():
             waiting = self._queue.get()
             if waiting is not None:
@@ -218,7 +217,7 @@ class EventDoor:
 
     @property
     def is_open(self) -> bool:
-        """Whether events are taken: false once it was closed, or broke."""
+        """Whether events are accepted: false once the door is closed or has failed."""
         return not self._closed
 
     def _serve(self) -> None:
@@ -228,32 +227,32 @@ class EventDoor:
             group, closing = self._take()
             if group:
                 self._write(group)
-            self._writer.rest(quiet=not group)
+            self._writer.maintain(idle=not group)
 
-    def _take(self) -> tuple[list[Waiting], bool]:
-        """Take what waits, up to a group's size, without waiting for more.
+    def _take(self) -> tuple[list[PendingClaims], bool]:
+        """Return waiting claims, up to the group size, and whether the door is closing.
 
-        Nothing at all comes back in a quiet moment, or at the end.
+        The group is empty when idle and when closing.
         """
-        group: list[Waiting] = []
+        group: list[PendingClaims] = []
         count = 0
         try:
-            taken = self._queue.get(timeout=QUIET_SECONDS)
+            taken = self._queue.get(timeout=IDLE_SECONDS)
             while taken is not None:
                 group.append(taken)
                 count += len(taken.claims)
-                if count >= MOST_IN_GROUP:
+                if count >= MAX_GROUP:
                     return group, False
                 taken = self._queue.get_nowait()
         except queue.Empty:
             return group, False
-        # What stood before the end is written first; then the end is met again.
+        # Write the claims before the end marker first, then take the marker again.
         if group:
             self._queue.put(None)
             return group, False
         return group, True
 
-    def _write(self, group: Sequence[Waiting]) -> None:
+    def _write(self, group: Sequence[PendingClaims]) -> None:
         try:
             self._writer.write(group)
         finally:
@@ -262,11 +261,11 @@ class EventDoor:
             self._answered()
 
 
-def _answer(group: Iterable[Waiting], wrong: Mapping[int, FloeError]) -> None:
+def _answer(group: Iterable[PendingClaims], errors: Mapping[int, FloeError]) -> None:
     start = 0
     for waiting in group:
         end = start + len(waiting.claims)
         waiting.answer.set_result(
-            {place - start: error for place, error in wrong.items() if start <= place < end}
+            {index - start: error for index, error in errors.items() if start <= index < end}
         )
         start = end

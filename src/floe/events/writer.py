@@ -1,8 +1,8 @@
-"""The event door in a process of its own.
+"""A process that writes events for the API.
 
-Whoever reads requests and whoever writes events would otherwise share one interpreter, of which
-only one at a time can run. Claims go over a socket as the reader made them, and what became of
-them comes back. The writer ends when the reader does: its socket closes then, however that ended.
+Reading requests and writing events in one process would compete for the interpreter lock. Claims
+go over a socket to the writer, and their outcomes come back. The writer exits when the reader
+does, because the socket closes then, however the reader ended.
 """
 
 import gc
@@ -29,19 +29,19 @@ from floe.catalog.recording import (
 )
 from floe.errors import FloeError
 from floe.events.ingest import (
-    MOST_IN_GROUP,
-    QUIET_SECONDS,
+    IDLE_SECONDS,
+    MAX_GROUP,
     DoorBusyError,
     DoorClosedError,
     GroupWriter,
-    Waiting,
+    PendingClaims,
 )
 from floe.spec.dates import DateRules
 
 LENGTH = struct.Struct("!I")
-MOST_AT_ONCE = 1 << 20
-COLLECTED_AFTER = (20_000, 20, 20)
-# How an error travels: its place in this list, and its reason if it has one.
+MAX_RECEIVE = 1 << 20
+GC_THRESHOLDS = (20_000, 20, 20)
+# An error is sent as its index in this list, and its reason if it has one.
 KINDS: tuple[Callable[..., FloeError], ...] = (
     CatalogUnavailableError,
     UnstorableClaimError,
@@ -50,7 +50,7 @@ KINDS: tuple[Callable[..., FloeError], ...] = (
     DoorClosedError,
 )
 Fault = tuple[int, str]
-# Claims under a ticket; and what became of them: what was wrong by place, or with all of them.
+# Claims with a ticket number; and their outcome: errors by index, or one error for all.
 Request = tuple[int, list[EventClaim]]
 Outcome = dict[int, Fault] | Fault
 Outcomes = list[tuple[int, Outcome]]
@@ -61,51 +61,51 @@ _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _outcomes: msgspec.msgpack.Decoder[Outcomes] = msgspec.msgpack.Decoder(Outcomes)
 
 
-class Orders(msgspec.Struct, array_like=True, frozen=True):
-    """What a writer has to know: the catalog, and how dates are found in names."""
+class WriterSettings(msgspec.Struct, array_like=True, frozen=True):
+    """Settings of a writer: the catalog, and the patterns of dates in names."""
 
     url: str
     date_patterns: list[str]
 
     def __repr__(self) -> str:
-        # The URL may hold a password.
-        return "Orders(…)"
+        # The URL may contain a password.
+        return "WriterSettings(…)"
 
 
 @dataclass(frozen=True)
 class Writer:
     """A process that writes events to a catalog, and the socket to it.
 
-    The first frame brings its orders. It answers with an empty list once it can write.
+    The first frame contains its settings. It answers with an empty list once it is ready.
     """
 
     pid: int
     line: socket.socket
-    orders: Orders
+    settings: WriterSettings
 
 
-def fork_writer(orders: Orders, *others: socket.socket) -> Writer:
+def fork_writer(settings: WriterSettings, *others: socket.socket) -> Writer:
     """Fork a process that writes to a catalog.
 
-    To be called while there are no threads and no connections, which it would share. `others` are
-    sockets that are not its own.
+    Call it before there are threads or connections, which the child would share. `others` are
+    sockets that the child must close.
     """
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        _be_writer(theirs, (ours, *others))
+        _run_writer(theirs, (ours, *others))
     theirs.close()
-    return Writer(pid, ours, orders)
+    return Writer(pid, ours, settings)
 
 
-def spawn_writer(orders: Orders) -> Writer:
-    """Start a new process that writes to a catalog, from a process that has threads.
+def spawn_writer(settings: WriterSettings) -> Writer:
+    """Spawn a process that writes to a catalog, from a process that has threads.
 
-    It takes longer than a fork, because the new process loads its modules first.
+    Slower than a fork, because the new process must import its modules.
     """
     ours, theirs = socket.socketpair()
     try:
-        # A group of its own, so that Ctrl-C in the terminal does not reach it while it starts.
+        # A separate process group, so that Ctrl-C in the terminal does not reach it at start-up.
         pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-m", "floe.events.writer"],
@@ -118,38 +118,38 @@ def spawn_writer(orders: Orders) -> Writer:
         raise
     finally:
         theirs.close()
-    return Writer(pid, ours, orders)
+    return Writer(pid, ours, settings)
 
 
-def let_collector_rest() -> None:
-    """Go on with a collector that looks seldom, which a start may have put off altogether.
+def reduce_garbage_collection() -> None:
+    """Freeze loaded objects and run the cyclic garbage collector rarely.
 
-    All that is loaded by now will stay. Events are many small things in no circle: they go as soon
-    as nobody needs them, and to look at them again and again would take a tenth of the time.
+    Events are many small objects without cycles: reference counting frees them, and scanning them
+    again and again would take a tenth of the time.
     """
     gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
 
 
 def frame(content: object) -> bytes:
-    """What is sent, with its length before it."""
+    """Encode a message with its length as a prefix."""
     packed = _encode(content)
     return LENGTH.pack(len(packed)) + packed
 
 
 def read_request(packed: bytes) -> Request:
-    """Claims that were sent, of a frame without its length."""
+    """Decode claims from a frame without its length."""
     return _requests.decode(packed)
 
 
 def read_outcomes(packed: bytes) -> Outcomes:
-    """What became of claims, of a frame without its length."""
+    """Decode outcomes from a frame without its length."""
     return _outcomes.decode(packed)
 
 
 def error_of(fault: Fault) -> FloeError:
-    """The error that a fault stands for."""
+    """Return the error that a fault represents."""
     kind, reason = fault
     return KINDS[kind](reason) if reason else KINDS[kind]()
 
@@ -160,74 +160,77 @@ def _fault_of(error: BaseException) -> Fault:
     return KINDS.index(CatalogUnavailableError), f"{type(error).__name__}: {error}"
 
 
-def _be_writer(line: socket.socket, others: Sequence[socket.socket] = ()) -> NoReturn:
+def _run_writer(line: socket.socket, others: Sequence[socket.socket] = ()) -> NoReturn:
     status = 1
     try:
         for other in others:
             other.close()
-        # Ctrl-C reaches it too, but only the reader knows when nobody waits any more.
+        # Ctrl-C reaches this process too, but only the reader knows when no sender waits any more.
         for stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(stop, signal.SIG_IGN)
-        let_collector_rest()
+        reduce_garbage_collection()
         _serve(line)
         status = 0
-    except BaseException:  # noqa: BLE001 - the process ends here, and says why
+    except BaseException:  # noqa: BLE001 - the process ends here with a traceback
         traceback.print_exc()
     finally:
-        # What the reader has open is not this process's to clean up.
+        # Skip cleanup handlers: open files and connections belong to the reader.
         os._exit(status)
 
 
 def _serve(line: socket.socket) -> None:
-    orders = _read_orders(line)
-    if orders is None:
+    settings = _read_settings(line)
+    if settings is None:
         return
-    catalog, requests = open_catalog(orders.url), _Requests(line)
-    writer = GroupWriter(catalog, DateRules(orders.date_patterns))
+    catalog, requests = open_catalog(settings.url), _Requests(line)
+    writer = GroupWriter(catalog, DateRules(settings.date_patterns))
     try:
         writer.start()
         with suppress(OSError):
             line.sendall(frame(READY))
         while (group := requests.take()) is not None:
             _write(writer, group, line)
-            writer.rest(quiet=not group)
-        # Who waits for nothing any more may as well leave the search complete.
-        writer.rest(quiet=True)
+            writer.maintain(idle=not group)
+        # No sender is waiting any more, so complete the search index.
+        writer.maintain(idle=True)
     finally:
         writer.close()
         catalog.close()
 
 
-def _read_orders(line: socket.socket) -> Orders | None:
-    """The first frame; None if the API ended before it sent one."""
+def _read_settings(line: socket.socket) -> WriterSettings | None:
+    """Read the first frame; return None if the reader exited before it sent one."""
     head = line.recv(LENGTH.size, socket.MSG_WAITALL)
     if len(head) < LENGTH.size:
         return None
     (length,) = LENGTH.unpack(head)
     body = line.recv(length, socket.MSG_WAITALL)
-    return None if len(body) < length else msgspec.msgpack.decode(body, type=Orders)
+    return None if len(body) < length else msgspec.msgpack.decode(body, type=WriterSettings)
 
 
 def _write(writer: GroupWriter, requests: Sequence[Request], line: socket.socket) -> None:
-    """Write what has come, a group at a time, and send back what became of each."""
+    """Write requests in groups, and send back their outcomes."""
     start = 0
     while start < len(requests):
         end, count = start, 0
-        while end < len(requests) and count < MOST_IN_GROUP:
+        while end < len(requests) and count < MAX_GROUP:
             count += len(requests[end][1])
             end += 1
         outcomes: Outcomes = []
         writer.write(
-            [Waiting(claims, _Ticket(number, outcomes)) for number, claims in requests[start:end]]
+            [
+                PendingClaims(claims, _Ticket(ticket, outcomes))
+                for ticket, claims in requests[start:end]
+            ]
         )
-        # Once the reader is gone nobody waits any more. What was written stays.
+        # If the reader is gone, nobody needs the outcome. The events stay written.
         with suppress(OSError):
             line.sendall(frame(outcomes))
         start = end
 
 
 class _Requests:
-    """What comes over the line."""
+    """Requests from the socket."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -236,16 +239,16 @@ class _Requests:
         self._ready.register(line, select.POLLIN)
 
     def take(self) -> list[Request] | None:
-        """Take all that has come; nothing in a quiet moment, None at the end.
+        """Return the requests that have arrived: empty when idle, None at the end.
 
-        A request that was cut off in the middle was never answered.
+        A truncated request is dropped; it was never answered.
         """
-        if not self._ready.poll(QUIET_SECONDS * 1000):
+        if not self._ready.poll(IDLE_SECONDS * 1000):
             return []
         try:
-            data = self._line.recv(MOST_AT_ONCE)
+            data = self._line.recv(MAX_RECEIVE)
         except ConnectionResetError:
-            # The reader was killed, with answers on their way to it.
+            # The reader was killed while answers were on their way to it.
             return None
         if not data:
             return None
@@ -253,14 +256,14 @@ class _Requests:
 
 
 class Frames:
-    """Puts together what a socket hands out in pieces."""
+    """Reassembles frames from the pieces that a socket returns."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def take(self, data: bytes) -> list[bytes]:
-        """The frames that are whole by now."""
-        rest, taken, whole = self._rest, 0, []
+        """Add data; return the frames that are complete now."""
+        rest, taken, frames = self._rest, 0, []
         rest += data
         while len(rest) - taken >= LENGTH.size:
             (length,) = LENGTH.unpack_from(rest, taken)
@@ -268,25 +271,25 @@ class Frames:
             if len(rest) - start < length:
                 break
             taken = start + length
-            whole.append(bytes(rest[start:taken]))
+            frames.append(bytes(rest[start:taken]))
         del rest[:taken]
-        return whole
+        return frames
 
 
 @dataclass(frozen=True)
 class _Ticket:
-    """An answer that goes back over the line."""
+    """An answer that goes back over the socket."""
 
-    number: int
+    ticket: int
     outcomes: Outcomes
 
-    def set_result(self, wrong: Mapping[int, FloeError]) -> None:
-        faults = {place: _fault_of(error) for place, error in wrong.items()}
-        self.outcomes.append((self.number, faults))
+    def set_result(self, errors: Mapping[int, FloeError]) -> None:
+        faults = {index: _fault_of(error) for index, error in errors.items()}
+        self.outcomes.append((self.ticket, faults))
 
     def set_exception(self, error: BaseException) -> None:
-        self.outcomes.append((self.number, _fault_of(error)))
+        self.outcomes.append((self.ticket, _fault_of(error)))
 
 
 if __name__ == "__main__":
-    _be_writer(socket.socket(fileno=STDIN))
+    _run_writer(socket.socket(fileno=STDIN))

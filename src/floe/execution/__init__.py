@@ -1,1 +1,1 @@
-"""The only place that speaks Spark."""
+"""Run processes and store their versions. The only package that uses Spark."""

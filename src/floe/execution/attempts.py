@@ -1,81 +1,62 @@
-"""One attempt at a run: a session of its own, the leases of its outputs, and all or nothing."""
+"""One attempt at a run: its own Spark session and output leases, all or nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from floe import clock
-from floe.catalog.schemas import Column
-from floe.execution.cancelling import Cancellation
+from floe.execution.cancellation import Cancellation
+from floe.execution.engines import engine_named
 from floe.execution.engines.contract import InPlace, Outputs, StepRecord, Work
-from floe.execution.engines.registry import engine_named
-from floe.execution.inputs import input_frame
-from floe.execution.lineage import goes_by_plan, mark_input
-from floe.execution.logs import RunLog
-from floe.execution.outages import patiently
+from floe.execution.failures import wait_out_outages
+from floe.execution.frames import input_frame
+from floe.execution.outputs import PublishedOutput, mark_input, needs_spark_plan, shape_of
 from floe.execution.planning import RunPlan
-from floe.execution.shapes import shape_of
-from floe.execution.spark.explaining import explain
-from floe.execution.spark.session import interrupt
-from floe.execution.sparks import Sparks
-from floe.execution.versions.adopting import adopt_draft
+from floe.execution.reporting import RunLog
+from floe.execution.spark.queries import explain
+from floe.execution.spark.session import SparkSessions, interrupt
 from floe.execution.versions.drafts import (
     Draft,
+    abandon_on_failure,
+    adopt_draft,
     audit_draft,
-    contract_kept,
     publish_draft,
+    reject_broken_contract,
     reserve_draft,
     write_draft,
 )
-from floe.execution.versions.letting_go import let_go_on_failure
-from floe.execution.versions.tables import table_lease
-from floe.execution.versions.writers import WriterSession
+from floe.execution.versions.version_access import WriterSession, table_lease
 from floe.execution.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
-LONGEST_WAIT = timedelta(days=1)
-
-
-@dataclass(frozen=True)
-class Made:
-    """A version that an attempt published."""
-
-    dataset: str
-    tag: str
-    rows: int | None
-    size: int | None
-    columns: Sequence[Column]
-    measures: Mapping[str, Any] = field(default_factory=dict)
-
-    def unknown(self) -> "Made":
-        """The same, when nothing is known of its columns."""
-        return replace(self, columns=())
+MAX_WAIT = timedelta(days=1)
 
 
 class Attempt:
-    """Does the work of a run once."""
+    """One try at the work of a run."""
 
     def __init__(
-        self, workspace: Workspace, sparks: Sparks, plan: RunPlan, run_id: str, log: RunLog
+        self, workspace: Workspace, sparks: SparkSessions, plan: RunPlan, run_id: str, log: RunLog
     ) -> None:
         self._workspace, self._sparks, self._plan = workspace, sparks, plan
         self._run_id, self._log = run_id, log
         self.steps: list[StepRecord] = []
         self.explained: dict[str, str] = {}
-        """What Spark said of the outputs that functions made."""
+        """Spark's plan of each output that a function returned, by alias."""
 
-    def run(self, cancellation: Cancellation, *, skip: Sequence[str] = ()) -> Mapping[str, Made]:
-        """Compute, write, check and publish; on any failure nothing is left to be seen."""
+    def run(
+        self, cancellation: Cancellation, *, skip: Sequence[str] = ()
+    ) -> Mapping[str, PublishedOutput]:
+        """Compute, write, check and publish; readers see nothing of a failed attempt."""
         spec = self._plan.spec
         aliases = [alias for alias in self._plan.outputs if alias not in skip]
         if self._plan.outputs and not aliases:
-            # All was made before, and only the end of it was not reported.
+            # Every output exists already; only the end of the run was not reported.
             return {}
         cancellation.check()
         with ExitStack() as stack:
@@ -85,19 +66,19 @@ class Attempt:
             )
             cancellation.on_cancel(partial(interrupt, spark))
             drafts = self._reserve(stack, spark, aliases)
-            with let_go_on_failure(self._workspace, spark, drafts, cancellation, self._log.say):
+            with abandon_on_failure(self._workspace, spark, drafts, cancellation, self._log.say):
                 self._compute(spark, drafts, cancellation)
                 return self._publish(spark, drafts, cancellation)
 
     def _reserve(
         self, stack: ExitStack, spark: "SparkSession", aliases: Sequence[str]
     ) -> dict[str, Draft]:
-        """Take the leases of all tables in one order, then a tag in each."""
+        """Take all leases in a fixed order to avoid deadlocks, then reserve the tags."""
         outputs = self._plan.outputs
         names = sorted({outputs[alias].dataset for alias in aliases})
         leases = {
             name: stack.enter_context(
-                self._workspace.leases.hold(table_lease(self._workspace, name), wait=LONGEST_WAIT)
+                self._workspace.leases.hold(table_lease(self._workspace, name), wait=MAX_WAIT)
             )
             for name in names
         }
@@ -130,36 +111,38 @@ class Attempt:
                 draft = drafts[alias] = audit_draft(self._workspace, spark, draft)
             step.rows = draft.rows
             rows = "1 row" if step.rows == 1 else f"{step.rows:,} rows"
-            self._log.say(f"{draft.place.dataset}: {rows}, checks passed")
+            self._log.say(f"{draft.stored.dataset}: {rows}, checks passed")
         _count_steps(work.steps)
 
     def _explain(self, spark: "SparkSession", results: Outputs) -> None:
-        """Ask how functions made their outputs: nothing else shows where columns come from."""
-        if goes_by_plan(self._plan.spec):
+        """Keep Spark's plan of function outputs: only the plan shows their column lineage."""
+        if needs_spark_plan(self._plan.spec):
             for alias, frame in results.items():
                 if not isinstance(frame, InPlace):
                     self.explained[alias] = explain(spark, frame)
 
     def _write(self, spark: "SparkSession", draft: Draft, result: "DataFrame | InPlace") -> Draft:
-        with contract_kept(self._workspace, spark, draft):
+        with reject_broken_contract(self._workspace, spark, draft):
             if isinstance(result, InPlace):
                 return adopt_draft(self._workspace, spark, draft, result.rows, result.details)
             return write_draft(self._workspace, spark, draft, result)
 
     def _publish(
         self, spark: "SparkSession", drafts: Mapping[str, Draft], cancellation: Cancellation
-    ) -> dict[str, Made]:
-        made = {}
+    ) -> dict[str, PublishedOutput]:
+        published = {}
         for alias, draft in drafts.items():
             with self._step(f"publish {alias}"):
-                patiently(partial(publish_draft, self._workspace, spark, draft), cancellation)
-            place, written = draft.place, draft.written
+                wait_out_outages(
+                    partial(publish_draft, self._workspace, spark, draft), cancellation
+                )
+            location, written = draft.stored, draft.written
             size = written.size if written else None
-            made[alias] = Made(
-                place.dataset, place.tag, draft.rows, size, draft.columns, draft.measures
+            published[alias] = PublishedOutput(
+                location.dataset, location.tag, draft.rows, size, draft.columns, draft.measures
             )
-            self._log.say(f"{place.dataset}: version {place.tag} is ready")
-        return made
+            self._log.say(f"{location.dataset}: version {location.tag} is ready")
+        return published
 
     def _work(
         self, spark: "SparkSession", drafts: Mapping[str, Draft], cancellation: Cancellation
@@ -175,7 +158,7 @@ class Attempt:
             business_date=plan.business_date,
             partition=plan.partition,
             params=plan.params,
-            inputs={alias: one.versions for alias, one in plan.inputs.items()},
+            inputs={alias: planned.versions for alias, planned in plan.inputs.items()},
             frames=self._frames(spark),
             drafts=drafts,
             folder=site.state_dir / "runs" / self._run_id,
@@ -186,8 +169,8 @@ class Attempt:
 
     def _frames(self, spark: "SparkSession") -> dict[str, "DataFrame"]:
         inputs = self._plan.inputs.items()
-        frames = {alias: input_frame(self._workspace, spark, one) for alias, one in inputs}
-        if not goes_by_plan(self._plan.spec):
+        frames = {alias: input_frame(self._workspace, spark, planned) for alias, planned in inputs}
+        if not needs_spark_plan(self._plan.spec):
             return frames
         return {alias: mark_input(alias, frame) for alias, frame in frames.items()}
 
@@ -204,7 +187,7 @@ class Attempt:
 
 
 def _count_steps(steps: Sequence[StepRecord]) -> None:
-    """Read how many rows passed through each step, where Spark counted them."""
+    """Read each step's row count, if Spark counted its rows."""
     for step in steps:
         if step.counter is not None:
             step.rows, step.status = step.counter.get.get("rows"), "SUCCESS"

@@ -1,6 +1,6 @@
-"""The databases of a user's platform: opened by their connection's name, spoken to in SQL.
+"""Open the platform's databases by connection name, and run SQL in them.
 
-The only module of execution that knows SQLAlchemy.
+The only module of this package that uses SQLAlchemy.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 30
 SCRIPTS = {"postgresql": "postgres", "sqlite": "sqlite", "mysql": "mysql", "oracle": "oracle"}
-"""What the splitter of scripts calls the dialects; others are read as plain SQL."""
+"""sqlglot's names of SQLAlchemy's dialects. Others are split as plain SQL."""
 
 _STANDARD = """
     SELECT parameter_name FROM information_schema.parameters
@@ -33,29 +33,29 @@ _DB2 = """
     WHERE lower(routinename) = :name AND :schema IN ('', lower(routineschema))
 """
 PARAMETERS = {"postgresql": _STANDARD, "mysql": _STANDARD, "mssql": _STANDARD, "ibm_db_sa": _DB2}
-"""Where the dialects keep the parameters of procedures."""
+"""The query that lists a procedure's parameters, by dialect."""
 
 
 class ConnectionAddressError(FloeError):
-    """A connection of platform.yaml lacks the address that is needed."""
+    """A connection in platform.yaml has no usable address."""
 
     def __init__(self, name: str, wanted: str, example: str) -> None:
         super().__init__(
             f"platform.yaml: connections.{name} has no {wanted}, and floe cannot derive it. "
-            f"Write it, such as {example}."
+            f"Add it, for example: {example}."
         )
 
 
 class DatabaseError(FloeError):
-    """A database did not do what it was told."""
+    """A statement failed in a database."""
 
     def __init__(self, connection: str, reason: str, statement: str = "") -> None:
-        told = f" It was told: {' '.join(statement.split())[:300]}" if statement else ""
-        super().__init__(f"The database '{connection}' says: {reason.strip()}{told}")
+        ran = f" Statement: {' '.join(statement.split())[:300]}" if statement else ""
+        super().__init__(f"The database '{connection}' says: {reason.strip()}{ran}")
 
 
 def jdbc_address(site: Site, name: str) -> str:
-    """Return the JDBC address of a connection; a relative SQLite file starts at the project."""
+    """Return a connection's JDBC URL; SQLite paths are relative to the project."""
     connection = site.connection(name)
     if connection.jdbc_url is None:
         return _jdbc_from_url(site, name, connection)
@@ -75,7 +75,7 @@ def _jdbc_from_url(site: Site, name: str, connection: ConnectionSpec) -> str:
 
 
 def database_url(site: Site, name: str) -> "URL":
-    """Return the SQLAlchemy address of a connection, with its password: for immediate use."""
+    """Return a connection's SQLAlchemy URL. Contains the password: do not store it."""
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -83,7 +83,7 @@ def database_url(site: Site, name: str) -> "URL":
     try:
         url = make_url(connection.url or _url_from_jdbc(name, connection.jdbc_url or ""))
     except ArgumentError as error:
-        raise ConnectionAddressError(name, "usable url", "sqlite:///data/risk.db") from error
+        raise ConnectionAddressError(name, "valid url", "sqlite:///data/risk.db") from error
     if url.get_backend_name() == "sqlite":
         in_memory = url.database in (None, "", ":memory:")
         return url if in_memory else url.set(database=str(site.root / str(url.database)))
@@ -96,7 +96,7 @@ def database_url(site: Site, name: str) -> "URL":
 
 def _url_from_jdbc(name: str, address: str) -> str:
     if address.startswith("jdbc:postgresql://"):
-        # What stands behind the question mark are settings of the JDBC driver.
+        # The part after the question mark holds settings of the JDBC driver.
         return f"postgresql+psycopg{address.removeprefix('jdbc:postgresql').partition('?')[0]}"
     if address.startswith("jdbc:sqlite:"):
         file = address.removeprefix("jdbc:sqlite:").partition("?")[0]
@@ -106,7 +106,7 @@ def _url_from_jdbc(name: str, address: str) -> str:
 
 @contextmanager
 def open_engine(site: Site, name: str) -> Iterator["Engine"]:
-    """Open a database, and close it at the end."""
+    """Open a database engine, and dispose of it at the end."""
     from sqlalchemy import NullPool, create_engine, event
 
     url = database_url(site, name)
@@ -123,7 +123,7 @@ def open_engine(site: Site, name: str) -> Iterator["Engine"]:
 
 
 def _leave_transactions_alone(connection: Any, _: object) -> None:
-    # Python's driver would commit before it changes a table.
+    # Python's driver would commit before each DDL statement.
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
@@ -134,7 +134,7 @@ def _begin(connection: "Connection") -> None:
 
 @dataclass(frozen=True)
 class Transaction:
-    """An open transaction: all that is told in it happens, or nothing does."""
+    """An open transaction; an error rolls back everything."""
 
     name: str
     connection: "Connection"
@@ -144,11 +144,11 @@ class Transaction:
         return self.connection.dialect.name
 
     def run(self, sql: str, **params: Any) -> int:
-        """Tell a statement; return how many rows it touched, -1 when nobody knows."""
+        """Run a statement; return the affected row count, or -1 if unknown."""
         return int(self._execute(sql, params).rowcount)
 
     def fetch(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        """Ask a query."""
+        """Run a query and return its rows."""
         return [tuple(row) for row in self._execute(sql, params)]
 
     def _execute(self, sql: str, params: Mapping[str, Any]) -> Any:
@@ -156,7 +156,7 @@ class Transaction:
         from sqlalchemy.exc import SQLAlchemyError
 
         statement = text(sql)
-        # A statement takes what it names; the rest is for others.
+        # Bind only the parameters that this statement names.
         wanted = statement.compile().params
         bound = {name: self._value(params[name]) for name in wanted if name in params}
         try:
@@ -178,10 +178,12 @@ class Transaction:
         """Return the names of a table's columns."""
         from sqlalchemy import inspect
 
-        return [str(one["name"]) for one in inspect(self.connection).get_columns(table, schema)]
+        return [
+            str(column["name"]) for column in inspect(self.connection).get_columns(table, schema)
+        ]
 
     def parameters(self, procedure: str) -> frozenset[str]:
-        """Return the names of a procedure's parameters, in lower case; none where nobody knows."""
+        """Return a procedure's parameter names in lower case; empty if unknown."""
         query = PARAMETERS.get(self.dialect)
         if query is None:
             return frozenset()
@@ -190,13 +192,13 @@ class Transaction:
         return frozenset(str(row[0]).lower() for row in rows if row[0])
 
     def quote(self, name: str) -> str:
-        """Quote a name, so that it is taken as it is written."""
+        """Quote a name, which keeps its case and special characters."""
         return str(self.connection.dialect.identifier_preparer.quote_identifier(name))
 
 
 @contextmanager
 def transaction(site: Site, name: str) -> Iterator[Transaction]:
-    """Open a database for one transaction, which an error undoes."""
+    """Open a database for one transaction, rolled back on error."""
     from sqlalchemy.exc import SQLAlchemyError
 
     with open_engine(site, name) as engine:
@@ -208,17 +210,19 @@ def transaction(site: Site, name: str) -> Iterator[Transaction]:
 
 
 def _reason(error: Exception) -> str:
-    # SQLAlchemy's own text holds the parameters, which are not everybody's business.
+    # SQLAlchemy's own message contains the parameters, which may be confidential.
     return str(getattr(error, "orig", None) or error).splitlines()[0]
 
 
 def run_statements(
     site: Site, name: str, texts: Sequence[str], params: Mapping[str, Any]
 ) -> list[int]:
-    """Run statements in one transaction; return how many rows each touched."""
-    with transaction(site, name) as told:
-        statements = [one for text in texts for one in split_statements(text, told.dialect)]
-        return [told.run(statement, **params) for statement in statements]
+    """Run statements in one transaction; return the affected row count of each."""
+    with transaction(site, name) as database:
+        statements = [
+            statement for text in texts for statement in split_statements(text, database.dialect)
+        ]
+        return [database.run(statement, **params) for statement in statements]
 
 
 def call_procedure(
@@ -228,20 +232,20 @@ def call_procedure(
     params: Mapping[str, Any],
     offered: Mapping[str, Any],
 ) -> None:
-    """Call a stored procedure; its parameters are given by name, all of `params`.
+    """Call a stored procedure with all of `params`, by name.
 
-    Of what is offered it gets what it has parameters for, where the database can tell.
+    Values in `offered` are passed too if the procedure is known to declare them.
     """
-    with transaction(site, name) as told:
-        known = told.parameters(procedure)
+    with transaction(site, name) as database:
+        known = database.parameters(procedure)
         taken = {param: value for param, value in offered.items() if param in known}
         values = {**taken, **params}
         given = ", ".join(f"{param} => :{param}" for param in values)
-        told.run(f"CALL {procedure}({given})", **values)
+        database.run(f"CALL {procedure}({given})", **values)
 
 
 def split_statements(text: str, dialect: str) -> list[str]:
-    """Split a script at the semicolons that end statements, not at those inside strings."""
+    """Split a script at semicolons, ignoring those inside strings."""
     from sqlglot import Dialect, TokenType
     from sqlglot.errors import TokenError
 

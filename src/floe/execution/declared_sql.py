@@ -1,4 +1,4 @@
-"""Check the SQL of processes on the schemas that their inputs declare, before anything runs."""
+"""Check the SQL of processes against the declared schemas, before anything runs."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +17,10 @@ from floe.spec import (
     load_project,
     validate_project,
 )
-from floe.spec.document import Located, locate
+from floe.spec.document import LocatedTree, locate
 from floe.spec.findings import Finding, KeyPath, Problem, SpecError, sort_findings
 from floe.spec.nearby import suggest
-from floe.spec.sql_files import names_file, read_sql
+from floe.spec.sql import is_sql_file, read_sql
 
 EXACT_FORMATS = ("csv", "fixed_width", "jdbc")
 """Formats that are read with the declared columns and no others."""
@@ -32,27 +32,27 @@ def validate_with_sql(paths: ProjectPaths, environ: Mapping[str, str] | None = N
 
 
 def with_sql_findings(paths: ProjectPaths, validation: Validation) -> Validation:
-    """Add what is wrong with the SQL of the processes."""
-    found = check_declared_sql(paths.root, validation.document, validation.spec)
-    return replace(validation, findings=sort_findings([*validation.findings, *found]))
+    """Add findings about the SQL of the processes."""
+    sql_findings = check_declared_sql(paths.root, validation.document, validation.spec)
+    return replace(validation, findings=sort_findings([*validation.findings, *sql_findings]))
 
 
 def load_with_sql(
     paths: ProjectPaths, environ: Mapping[str, str], process: str | None = None
 ) -> LoadedProject:
-    """Load a project; refuse wrong SQL in one process, or in any when none is named."""
+    """Load a project; raise if the SQL of `process` (default: of any) is invalid."""
     loaded = load_project(paths, environ)
     only = None if process is None else [process]
-    found = list(check_declared_sql(paths.root, loaded.document, loaded.spec, only))
-    if found:
-        raise SpecError(found)
+    findings = list(check_declared_sql(paths.root, loaded.document, loaded.spec, only))
+    if findings:
+        raise SpecError(findings)
     return loaded
 
 
 def check_declared_sql(
-    root: Path, document: Located, spec: ProjectSpec, only: Collection[str] | None = None
+    root: Path, document: LocatedTree, spec: ProjectSpec, only: Collection[str] | None = None
 ) -> Iterator[Finding]:
-    """Find columns that do not exist, and results with two columns of one name."""
+    """Find missing columns, and results with two columns of the same name."""
     project = _Project(root, spec)
     for name in spec.processes if only is None else only:
         if name in spec.processes:
@@ -61,26 +61,26 @@ def check_declared_sql(
 
 
 class _Query(NamedTuple):
-    """The SQL of a step and where it was written."""
+    """The SQL of a step, and its key in floe.yaml."""
 
     path: KeyPath
     written: str
     sql: str | None
 
     def problem(self, line: int, message: str, hint: str) -> Problem:
-        where = "the query" if not names_file(self.written) else self.written
+        where = "the query" if not is_sql_file(self.written) else self.written
         return Problem(self.path, f"{where} line {line}: {message}", hint)
 
 
 class _Project:
-    """The queries of a project, and the columns that its datasets have for certain."""
+    """The queries of a project, and the known columns of its datasets."""
 
     def __init__(self, root: Path, spec: ProjectSpec) -> None:
         self.root, self.spec = root, spec
         self._columns: dict[str, tuple[Column, ...]] = {}
 
     def queries(self, name: str) -> dict[str, _Query]:
-        """Return the queries of a process by step; a step that cannot be read has no SQL."""
+        """Return a process's queries by step; `sql` is None if there is no readable SQL."""
         process = self.spec.processes[name]
         path: KeyPath = ("processes", name)
         if process.sql is not None:
@@ -92,7 +92,7 @@ class _Project:
         }
 
     def _query(self, path: KeyPath, written: str | None) -> _Query:
-        if written is None or (names_file(written) and not (self.root / written).is_file()):
+        if written is None or (is_sql_file(written) and not (self.root / written).is_file()):
             return _Query(path, written or "", None)
         return _Query(path, written, read_sql(self.root, written))
 
@@ -100,13 +100,18 @@ class _Project:
         """Return the declared columns of each input."""
         datasets = self.spec.datasets
         return {
-            alias: datasets[one.dataset].columns if one.dataset in datasets else ()
-            for alias, one in process.inputs.items()
+            alias: datasets[process_input.dataset].columns
+            if process_input.dataset in datasets
+            else ()
+            for alias, process_input in process.inputs.items()
         }
 
     def certain(self, process: ProcessSpec) -> dict[str, Sequence[Column]]:
-        """Return all columns of each input; none where there may be more than are declared."""
-        return {alias: self._all_columns(one.dataset) for alias, one in process.inputs.items()}
+        """Return all columns of each input; empty if undeclared columns are possible."""
+        return {
+            alias: self._all_columns(process_input.dataset)
+            for alias, process_input in process.inputs.items()
+        }
 
     @cached_property
     def _writers(self) -> dict[str, list[tuple[str, str]]]:
@@ -118,12 +123,12 @@ class _Project:
 
     def _all_columns(self, dataset: str) -> tuple[Column, ...]:
         if dataset not in self._columns:
-            self._columns[dataset] = ()  # a process that reads what it writes: not certain
+            self._columns[dataset] = ()  # for a process that reads its own output: unknown
             self._columns[dataset] = self._find_columns(dataset)
         return self._columns[dataset]
 
     def _find_columns(self, dataset: str) -> tuple[Column, ...]:
-        """A table also gets the columns that its writers add to the declared ones."""
+        """Return the declared columns and those that its writers add; empty if unknown."""
         spec = self.spec.datasets.get(dataset)
         if spec is None or not spec.columns or spec.format in EXACT_FORMATS:
             return () if spec is None else spec.columns
@@ -173,5 +178,7 @@ def _steps(queries: Mapping[str, _Query]) -> list[SqlStep]:
 
 def _shown(process: ProcessSpec, table: str) -> str:
     """Show an input by its dataset, and a step or subquery by its name."""
-    inputs = {alias.lower(): one.dataset for alias, one in process.inputs.items()}
+    inputs = {
+        alias.lower(): process_input.dataset for alias, process_input in process.inputs.items()
+    }
     return inputs.get(table, f"'{table}'")

@@ -1,8 +1,8 @@
-"""Points at which a test may kill a process, as a power cut would.
+"""Points at which a test can kill a process, as a power cut would.
 
-A publish must survive the end of floe, and of Spark, between any two of its steps. FLOE_FAULT
-names the point and, behind a colon, the pass; FLOE_FAULT_PID whom to kill instead of this very
-process. Without them a point does nothing.
+A publish must survive the death of floe, or of Spark, between any two of its steps. FLOE_FAULT is
+`point` or `point:n` (the n-th pass); FLOE_FAULT_PID is the process to kill, by default this one.
+If FLOE_FAULT is not set, a point does nothing.
 """
 
 import os
@@ -10,12 +10,12 @@ import signal
 
 POINT, VICTIM = "FLOE_FAULT", "FLOE_FAULT_PID"
 POINTS = ("reserved", "written", "announced", "published", "ready")
-"""All points of a publish, in their order."""
+"""All points of a publish, in order."""
 _passes: dict[str, int] = {}
 
 
 def point(name: str) -> None:
-    """Kill here, if this is the point and the pass that are wanted."""
+    """Kill the process if FLOE_FAULT names this point and pass."""
     wanted = os.environ.get(POINT)
     if wanted is None:
         return

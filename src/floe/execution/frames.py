@@ -1,8 +1,12 @@
-"""Frames of every kind as Spark's, and Spark's as what somebody asked for."""
+"""Data frames: a run's inputs, and conversion between Spark, pandas and Arrow."""
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
+from floe.execution.planning import PlannedInput
+from floe.execution.versions.version_access import format_of
+from floe.execution.workspace import Workspace
 from floe.spec import DatasetSpec
 
 if TYPE_CHECKING:
@@ -15,33 +19,33 @@ KINDS: dict[tuple[str, str], Kind] = {
     ("pandas", "DataFrame"): "pandas",
     ("pyarrow", "Table"): "arrow",
 }
-"""By the package and the name of the class, so that none of them has to be imported."""
+"""Keyed by package and class name, so that no library has to be imported."""
 
 
-def kind_of(cls: type) -> Kind | None:
-    """Return which kind of frame a class is of; None for anything else."""
-    for one in cls.__mro__:
-        package = one.__module__.partition(".")[0]
-        if (package, one.__name__) in KINDS:
-            return KINDS[package, one.__name__]
+def frame_kind(cls: type) -> Kind | None:
+    """Return the kind of data frame a class is, or None."""
+    for base in cls.__mro__:
+        package = base.__module__.partition(".")[0]
+        if (package, base.__name__) in KINDS:
+            return KINDS[package, base.__name__]
     return None
 
 
 def spark_frame(spark: "SparkSession", frame: Any, dataset: DatasetSpec) -> "DataFrame":
-    """Return a pandas or Arrow frame as one of Spark's, with the types that are declared."""
-    made: DataFrame = spark.createDataFrame(frame)
-    return _as_declared(made, dataset)
+    """Convert a pandas or Arrow frame to Spark, with the declared column types."""
+    converted: DataFrame = spark.createDataFrame(frame)
+    return _as_declared(converted, dataset)
 
 
-def fetched(frame: "DataFrame", kind: Kind) -> Any:
-    """Return a frame of Spark's as one of another kind, which fits in memory."""
+def convert_frame(frame: "DataFrame", kind: Kind) -> Any:
+    """Convert a Spark frame to another kind; it must fit in memory."""
     if kind == "pandas":
         return frame.toPandas()
     return frame.toArrow() if kind == "arrow" else frame
 
 
 def _as_declared(frame: "DataFrame", dataset: DatasetSpec) -> "DataFrame":
-    """Python's numbers know no widths: what is declared is what they are meant to be."""
+    """Cast to the declared types, because Python's numbers have no width."""
     from pyspark.sql import functions as F  # noqa: N812
 
     types = {column.name: column.type for column in dataset.columns}
@@ -56,7 +60,23 @@ def _as_declared(frame: "DataFrame", dataset: DatasetSpec) -> "DataFrame":
 
 
 def rows_of_keys(frame: "DataFrame", column: str, keys: Sequence[str]) -> "DataFrame":
-    """Return the rows of some partitions, whatever the type of the column that holds them."""
+    """Return the rows of some partitions, whatever the type of the partition column."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return frame.where(F.col(f"`{column}`").cast("string").isin(list(keys)))
+
+
+def input_frame(workspace: Workspace, spark: "SparkSession", planned: PlannedInput) -> "DataFrame":
+    """Return an input's versions as one frame, combined by column name."""
+    form = format_of(workspace, planned.dataset)
+    frames = [form.read(workspace.site, spark, location) for location in planned.versions]
+    if not frames:
+        return _empty(workspace, spark, planned.dataset)
+    return reduce(lambda left, other: left.unionByName(other, allowMissingColumns=True), frames)
+
+
+def _empty(workspace: Workspace, spark: "SparkSession", dataset: str) -> "DataFrame":
+    """Return a frame without rows, for a missing optional input."""
+    columns = workspace.dataset(dataset).columns
+    typed = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in columns)
+    return spark.sql(f"SELECT {typed or 'NULL AS nothing'} WHERE false")

@@ -1,4 +1,4 @@
-"""Spark's extra jars: pinned, fetched once by Spark's own resolver, kept in the user's cache."""
+"""Spark's extra jars: pinned, downloaded once by Spark's resolver, then cached."""
 
 import fcntl
 import hashlib
@@ -14,18 +14,17 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from floe.errors import FloeError
-from floe.execution.java import find_java
-from floe.execution.launch import spark_environ, spark_submit
+from floe.execution.java import find_java, spark_environ, spark_submit
 
 SPARK_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "org.xerial:sqlite-jdbc:3.47.1.0",
     "org.postgresql:postgresql:42.7.4",
 )
-# What foreign Spark jobs report with. Only tests play a foreign job.
+# The listener that legacy Spark jobs report with. Only tests use it.
 OPENLINEAGE_PACKAGES = ("io.openlineage:openlineage-spark_2.13:1.53.0",)
-# Some program for the submitter to run when all is fetched; this one is there and ends at once.
-NOTHING_TO_DO = ("--class", "org.apache.derby.tools.sysinfo", "spark-internal")
+# spark-submit needs a program to run after the download; this one exists and exits immediately.
+NO_OP_PROGRAM = ("--class", "org.apache.derby.tools.sysinfo", "spark-internal")
 MARKER = "fetched.json"
 
 Progress = Callable[[str], None]
@@ -42,18 +41,13 @@ class JarsNotFetchedError(FloeError):
         )
 
 
-def spark_jars() -> list[Path]:
-    """Return the jars that floe's own Spark needs, fetching them the first time."""
-    return resolve_jars(SPARK_PACKAGES)
-
-
 def resolve_jars(packages: Sequence[str], progress: Progress = lambda line: None) -> list[Path]:
-    """Return the jars of these Maven packages and of all they need.
+    """Return the jars of these Maven packages and their dependencies.
 
-    The first caller fetches, others wait for it. The marker is written last: a fetch that was
-    cut off is done again from nothing.
+    The first caller downloads them, others wait for it. The marker is written last, so an
+    interrupted download starts over.
     """
-    folder = jar_cache() / _name(packages)
+    folder = jar_cache() / _folder_name(packages)
     jars = _fetched(folder)
     if jars is not None:
         return jars
@@ -61,24 +55,24 @@ def resolve_jars(packages: Sequence[str], progress: Progress = lambda line: None
         jars = _fetched(folder)
         if jars is None:
             jars = _fetch(folder, packages, progress)
-            _mark(folder, jars)
+            _write_marker(folder, jars)
         return jars
 
 
 def jar_cache(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder that holds fetched jars, one folder in it for each set of packages."""
+    """Return the folder of downloaded jars, which has a subfolder per set of packages."""
     environ = os.environ if environ is None else environ
     named = Path(environ.get("XDG_CACHE_HOME", ""))
     cache = named if named.is_absolute() else Path.home() / ".cache"
     return cache / "floe" / "jars"
 
 
-def _name(packages: Sequence[str]) -> str:
+def _folder_name(packages: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:16]
 
 
 def _fetched(folder: Path) -> list[Path] | None:
-    """Return the jars that the marker names, None unless each is there in its full size."""
+    """Return the jars listed in the marker, or None if any is missing or incomplete."""
     try:
         sizes: dict[str, int] = json.loads((folder / MARKER).read_text())
         complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -87,7 +81,7 @@ def _fetched(folder: Path) -> list[Path] | None:
     return [folder / name for name in sizes] if complete else None
 
 
-def _mark(folder: Path, jars: Sequence[Path]) -> None:
+def _write_marker(folder: Path, jars: Sequence[Path]) -> None:
     sizes = {str(jar.relative_to(folder)): jar.stat().st_size for jar in jars}
     draft = folder / f"{MARKER}.new"
     draft.write_text(json.dumps(sizes, indent=2))
@@ -97,21 +91,21 @@ def _mark(folder: Path, jars: Sequence[Path]) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
-    # The lock goes with the process that holds it, however that ends.
+    # The operating system releases the lock when its process ends, however it ends.
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _fetch(folder: Path, packages: Sequence[str], progress: Progress) -> list[Path]:
-    # A new place each time: the resolver takes half a jar that it finds for a whole one, and a
-    # JVM whose caller was killed may still be writing in the old place.
+    # A new folder each time: the resolver takes a partial jar for a complete one, and a JVM whose
+    # caller was killed may still be writing to the old folder.
     for left in folder.glob("attempt-*"):
         shutil.rmtree(left, ignore_errors=True)
     attempt = Path(mkdtemp(prefix="attempt-", dir=folder))
     arguments = ["--master", "local[1]", "--packages", ",".join(packages)]
     settings = ["--conf", f"spark.jars.ivy={attempt}"]
-    _run([*arguments, *settings, *NOTHING_TO_DO], attempt, progress)
+    _run([*arguments, *settings, *NO_OP_PROGRAM], attempt, progress)
     shutil.rmtree(folder / "jars", ignore_errors=True)
     (attempt / "jars").replace(folder / "jars")
     shutil.rmtree(attempt)
@@ -120,8 +114,8 @@ def _fetch(folder: Path, packages: Sequence[str], progress: Progress) -> list[Pa
 
 def _run(arguments: Sequence[str], home: Path, progress: Progress) -> None:
     java = find_java()
-    # Ivy takes jars from the Maven repository below the JVM's home, and fails where that holds a
-    # pom without its jar, as many developers' machines do. So the JVM gets an empty home.
+    # Ivy also reads the Maven repository in the JVM's home, and fails if that has a pom without
+    # its jar, as on many developers' machines. So the JVM gets an empty home.
     command = spark_submit(java, arguments, options=["-Xmx512m", f"-Duser.home={home}"])
     output: list[str] = []
     with subprocess.Popen(  # noqa: S603
@@ -149,13 +143,13 @@ def _reason(output: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Fetch what floe's own Spark needs and say so; with --quiet only if there was need."""
+    """Download the jars that Spark needs, and print where they are (not with --quiet)."""
     try:
         jars = resolve_jars(SPARK_PACKAGES, progress=lambda line: print(line, flush=True))  # noqa: T201
     except FloeError as error:
         sys.exit(str(error))
     if "--quiet" not in sys.argv:
-        print(f"{len(jars)} jars for Spark are in {jars[0].parent}")  # noqa: T201
+        print(f"{len(jars)} Spark jars in {jars[0].parent}")  # noqa: T201
 
 
 if __name__ == "__main__":

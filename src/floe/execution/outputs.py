@@ -1,53 +1,98 @@
-"""The outputs of a run as they are reported, whichever run has made them."""
+"""The outputs of a run: the published versions, their shape and column lineage.
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+The shape is a hash of everything that determines the columns of an output. Asking Spark for the
+columns of a query costs as much as planning it; an output with an unchanged shape has unchanged
+columns, so Spark is not asked.
 
-from floe.catalog.schemas import list_columns
-from floe.catalog.shown import details_of
-from floe.catalog.versions import READY, SUPERSEDED, list_of_run
-from floe.execution.attempts import Made
-from floe.execution.lineage import trace_outputs
+Column lineage is read from the SQL of a process. For functions it is read from Spark's plan of the
+returned frames, in which every input has an alias.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from floe.catalog.schemas import Column, list_columns, list_columns_of
+from floe.catalog.stable_names import details_of
+from floe.catalog.version_queries import list_run_versions
+from floe.catalog.versions import READY, SUPERSEDED
+from floe.execution.column_lineage import (
+    INPUT_PREFIX,
+    OutputLineage,
+    SqlStep,
+    to_facet,
+    trace,
+    trace_plan,
+    with_declared,
+)
 from floe.execution.planning import RunPlan
 from floe.execution.reporting import ReportedOutput
-from floe.execution.shapes import shape_of
 from floe.execution.workspace import Workspace
+from floe.spec import ProcessSpec
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from floe.catalog.tables import DatasetVersion
 
 
-def made_of(
+@dataclass(frozen=True)
+class PublishedOutput:
+    """A version that an attempt published."""
+
+    dataset: str
+    tag: str
+    rows: int | None
+    size: int | None
+    columns: Sequence[Column]
+    measures: Mapping[str, Any] = field(default_factory=dict)
+
+    def unknown(self) -> "PublishedOutput":
+        """Return a copy without columns, because they are unknown."""
+        return replace(self, columns=())
+
+
+def find_published(
     workspace: Workspace, plan: RunPlan, versions: "Iterable[DatasetVersion]"
-) -> dict[str, Made]:
-    """Return versions that are there as what a run has made, by alias."""
-    by_number = {version.dataset_id: version for version in versions}
-    found = {}
+) -> dict[str, PublishedOutput]:
+    """Return existing versions as outputs of a plan, by alias."""
+    by_dataset_id = {version.dataset_id: version for version in versions}
+    outputs = {}
     with workspace.catalog.reading() as session:
         for alias, output in plan.outputs.items():
-            version = by_number.get(workspace.dataset_id(output.dataset, session))
+            version = by_dataset_id.get(workspace.dataset_id(output.dataset, session))
             if version is not None:
-                found[alias] = Made(
+                outputs[alias] = PublishedOutput(
                     output.dataset,
                     version.version_tag,
                     version.row_count,
                     version.size_bytes,
                     list_columns(session, version.schema_hash),
                 )
-    return found
+    return outputs
 
 
-def made_by_other(workspace: Workspace, plan: RunPlan, run_id: str) -> dict[str, Made]:
-    """Return what another run of the process has published.
+def find_published_by(
+    workspace: Workspace, plan: RunPlan, run_id: str
+) -> dict[str, PublishedOutput]:
+    """Return what another run of the process published, by alias.
 
-    What other SQL may have made comes without its columns: this plan says nothing of them.
+    Columns are left out if that run's SQL may have differed from this plan's.
     """
     with workspace.catalog.reading() as session:
-        there = [one for one in list_of_run(session, run_id) if one.state in (READY, SUPERSEDED)]
-    shapes = {one.version_tag: details_of(one).get("shape") for one in there}
+        versions = [
+            version
+            for version in list_run_versions(session, run_id)
+            if version.state in (READY, SUPERSEDED)
+        ]
+    shapes = {version.version_tag: details_of(version).get("shape") for version in versions}
     return {
-        alias: made if _same_work(workspace, plan, alias, shapes[made.tag]) else made.unknown()
-        for alias, made in made_of(workspace, plan, there).items()
+        alias: output
+        if _same_work(workspace, plan, alias, shapes[output.tag])
+        else output.unknown()
+        for alias, output in find_published(workspace, plan, versions).items()
     }
 
 
@@ -56,16 +101,104 @@ def _same_work(workspace: Workspace, plan: RunPlan, alias: str, shape: object) -
 
 
 def report_outputs(
-    workspace: Workspace, plan: RunPlan, made: Mapping[str, Made], explained: Mapping[str, str]
+    workspace: Workspace,
+    plan: RunPlan,
+    outputs: Mapping[str, PublishedOutput],
+    explained: Mapping[str, str],
 ) -> list[ReportedOutput]:
-    """Return what is told of outputs, with where their columns come from.
+    """Return the outputs as they are reported, with their column lineage.
 
-    `explained` is what Spark said of those that functions have made.
+    `explained` holds Spark's plans of the outputs that functions returned.
     """
-    columns = {alias: one.columns for alias, one in made.items()}
-    told = {alias: explained[alias] for alias in made if alias in explained}
-    lineage = trace_outputs(workspace, plan, columns, told)
+    columns = {alias: output.columns for alias, output in outputs.items()}
+    plans = {alias: explained[alias] for alias in outputs if alias in explained}
+    lineage = trace_outputs(workspace, plan, columns, plans)
     return [
-        ReportedOutput(one.dataset, one.tag, one.rows, one.size, one.columns, lineage.get(alias))
-        for alias, one in made.items()
+        ReportedOutput(
+            output.dataset, output.tag, output.rows, output.size, output.columns, lineage.get(alias)
+        )
+        for alias, output in outputs.items()
     ]
+
+
+def shape_of(workspace: Workspace, plan: RunPlan, alias: str) -> str | None:
+    """Return an output's shape; None unless only SQL and known inputs determine it."""
+    spec = plan.spec
+    sqls = [spec.sql, *(step.sql for step in spec.steps)]
+    if spec.runs_on != "spark_sql" or any(step.sql is None for step in spec.steps):
+        return None
+    schemas = {alias: planned.schema_hash for alias, planned in plan.inputs.items()}
+    if None in schemas.values():
+        return None
+    dataset = workspace.dataset(spec.outputs[alias].dataset)
+    parts: list[Any] = [
+        [workspace.site.read_text(sql) for sql in sqls if sql is not None],
+        [step.name for step in spec.steps],
+        sorted((name, type(value).__name__) for name, value in plan.params.items()),
+        schemas,
+        spec.spark_conf,
+        dataset.model_dump(mode="json", by_alias=True, include={"columns", "format", "options"}),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def needs_spark_plan(spec: ProcessSpec) -> bool:
+    """Tell whether functions of Spark frames do the work: only the plan shows lineage."""
+    if spec.runs_on == "pyspark" and spec.function is not None:
+        return True
+    return any(step.function is not None for step in spec.steps)
+
+
+def mark_input(alias: str, frame: "DataFrame") -> "DataFrame":
+    """Alias an input, so that Spark's plan of a function's result shows it."""
+    return frame.alias(f"{INPUT_PREFIX}{alias}")
+
+
+def trace_outputs(
+    workspace: Workspace,
+    plan: RunPlan,
+    columns: Mapping[str, Sequence[Column]],
+    explained: Mapping[str, str],
+) -> dict[str, Mapping[str, Any]]:
+    """Return the lineage of each output as a facet. Unknown lineage is left out.
+
+    `explained` holds Spark's plans of the outputs that functions returned.
+    """
+    steps = _steps(workspace, plan)
+    wanted = workspace.site.spec.observability.column_lineage
+    if not wanted or not (steps or explained or plan.spec.column_lineage):
+        return {}
+    inputs = _schemas(workspace, plan)
+    traced = trace(steps, inputs, columns, plan.spec.column_lineage)
+    for alias, text in explained.items():
+        lineage = _trace_plan(text, inputs, columns[alias])
+        traced[alias] = with_declared(lineage, plan.spec.column_lineage.get(alias, {}), inputs)
+    datasets = {alias: (workspace.lake, planned.dataset) for alias, planned in plan.inputs.items()}
+    facets = {alias: to_facet(lineage, datasets) for alias, lineage in traced.items()}
+    return {alias: facet for alias, facet in facets.items() if facet is not None}
+
+
+def _trace_plan(
+    text: str, inputs: Mapping[str, Sequence[Any]], columns: Sequence[Column]
+) -> OutputLineage:
+    known = {alias: [column.name for column in schema] for alias, schema in inputs.items()}
+    return trace_plan(text, known, [column.name for column in columns])
+
+
+def _steps(workspace: Workspace, plan: RunPlan) -> list[SqlStep]:
+    read = workspace.site.read_text
+    if plan.spec.sql is not None:
+        (alias,) = plan.spec.outputs
+        return [SqlStep(alias, read(plan.spec.sql))]
+    return [SqlStep(step.name, step.sql and read(step.sql)) for step in plan.spec.steps]
+
+
+def _schemas(workspace: Workspace, plan: RunPlan) -> dict[str, Sequence[Any]]:
+    """Return the columns of each input: as recorded, else as declared."""
+    hashes = {planned.schema_hash for planned in plan.inputs.values() if planned.schema_hash}
+    with workspace.catalog.reading() as session:
+        seen = list_columns_of(session, hashes) if hashes else {}
+    return {
+        alias: seen.get(planned.schema_hash or "") or workspace.dataset(planned.dataset).columns
+        for alias, planned in plan.inputs.items()
+    }

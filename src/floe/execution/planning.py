@@ -1,7 +1,7 @@
-"""Plan a run: which versions it reads, which it will make, and with which parameters.
+"""Plan a run: the versions it reads and will create, and its parameters.
 
-A run for a business date reads what its mapping says as of that date, never a version of a later
-one. What it reads is fixed here, before anything starts.
+A run for a business date reads the versions that its mappings select for that date, never one of
+a later date. They are fixed here, before anything starts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from floe.catalog.processes import get_process
 from floe.catalog.runs import get_run
 from floe.catalog.tables import DatasetVersion
-from floe.catalog.versions import get_version_of, last_ready, latest_ready, peek_tag
+from floe.catalog.version_queries import get_version_of, last_ready, latest_ready
+from floe.catalog.versions import peek_tag
 from floe.errors import FloeError
-from floe.execution.formats.contract import VersionPlace
-from floe.execution.versions.places import place_of
+from floe.execution.formats.contract import StoredVersion
+from floe.execution.versions.version_access import stored_version
 from floe.execution.workspace import UndeclaredError, Workspace
 from floe.spec import ProcessSpec
 from floe.spec.calendars import WEEKDAYS
@@ -29,70 +30,69 @@ if TYPE_CHECKING:
 KINDS: tuple[tuple[type, Callable[[str], Any], str], ...] = (
     (int, int, "whole number"),
     (float, float, "number"),
-    (date, date.fromisoformat, "date"),
+    (date, date.fromisoformat, "date (YYYY-MM-DD)"),
 )
 
 
 class InputsMissingError(FloeError):
-    """A process cannot run for a date, because versions are missing that it reads."""
+    """A process cannot run for a date, because input versions are missing."""
 
     def __init__(
         self, process: str, key: str, missing: Sequence[str], reasons: Sequence[str] = ()
     ) -> None:
         self.process, self.key, self.missing = process, key, tuple(missing)
-        told = "".join(f" {reason.rstrip('.')}." for reason in reasons)
-        super().__init__(f"'{process}' cannot run for {key}: {'; '.join(missing)}.{told}")
+        details = "".join(f" {reason.rstrip('.')}." for reason in reasons)
+        super().__init__(f"'{process}' cannot run for {key}: {'; '.join(missing)}.{details}")
 
     def because(self, reasons: Mapping[str, str]) -> "InputsMissingError":
-        """Return it with the reasons why datasets have no version, as far as it lacks them."""
-        told = [
+        """Return this error with the reasons for its missing datasets."""
+        relevant = [
             f"{dataset}: {reason}"
             for dataset, reason in reasons.items()
             if any(f"'{dataset}'" in lack for lack in self.missing)
         ]
-        return InputsMissingError(self.process, self.key, self.missing, told)
+        return InputsMissingError(self.process, self.key, self.missing, relevant)
 
 
 class UnknownParameterError(FloeError):
-    """A parameter was given that the process does not have."""
+    """A parameter is not declared by the process."""
 
     def __init__(self, process: str, name: str, known: Sequence[str]) -> None:
-        hint = suggest(name, list(known)) or f"It has: {', '.join(known) or 'none'}."
+        hint = suggest(name, list(known)) or f"Its parameters: {', '.join(known) or 'none'}."
         super().__init__(f"'{process}' has no parameter '{name}'. {hint}")
 
 
-class WrongParameterError(FloeError):
-    """The value given for a parameter is not of its kind."""
+class InvalidParameterError(FloeError):
+    """A parameter's value has the wrong type."""
 
     def __init__(self, name: str, value: str, kind: str) -> None:
-        super().__init__(f"The parameter '{name}' is a {kind}, and '{value}' is none.")
+        super().__init__(f"Parameter '{name}' must be a {kind}; got '{value}'.")
 
 
 class NotRepeatableError(FloeError):
-    """A run did not say which versions it read under which alias."""
+    """A run did not record which versions it read under which alias."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(
-            f"Run {run_id} did not note what it read by alias, so it cannot be repeated. "
-            "Only runs of floe's own processes can."
+            f"Run {run_id} did not record which version each input read, so it cannot be repeated. "
+            "Only runs of floe's own processes can be repeated."
         )
 
 
 class OtherProcessError(FloeError):
-    """A run is to be repeated as one of a process that it was not of."""
+    """A run cannot be repeated as a run of another process."""
 
     def __init__(self, run_id: str, process: str, other: str) -> None:
-        super().__init__(f"Run {run_id} was one of {other}, not of '{process}'.")
+        super().__init__(f"Run {run_id} is a run of {other}, not of '{process}'.")
 
 
 @dataclass(frozen=True)
 class PlannedInput:
-    """What a run reads under an alias."""
+    """The versions that a run reads under an alias."""
 
     alias: str
     dataset: str
-    versions: tuple[VersionPlace, ...]
-    numbers: tuple[int, ...]
+    versions: tuple[StoredVersion, ...]
     schema_hash: str | None = None
     rows: int | None = None
 
@@ -103,18 +103,18 @@ class PlannedInput:
 
 @dataclass(frozen=True)
 class PlannedOutput:
-    """What a run will make under an alias."""
+    """The version that a run will create under an alias."""
 
     alias: str
     dataset: str
     mode: WriteMode
     tag: str
-    """The tag it gets if nobody is faster."""
+    """The expected tag; a concurrent run may take it first."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """All that is settled before a run starts."""
+    """Everything that is decided before a run starts."""
 
     process: str
     spec: ProcessSpec
@@ -130,169 +130,175 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What somebody wants to run."""
+class RunOptions:
+    """The process to run, and for what."""
 
     process: str
     business_date: date | None = None
     partition: str | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     as_run: str | None = None
-    """A run whose very versions are to be read."""
+    """The run id whose input versions to read again."""
 
 
-def plan_run(workspace: Workspace, wish: Wish, *, whole: bool = True) -> RunPlan:
-    """Settle what a run reads and makes; say all that is missing at once, if it is to be whole."""
-    spec = process_spec(workspace, wish.process)
-    params = read_params(spec, wish)
+def plan_run(workspace: Workspace, options: RunOptions, *, whole: bool = True) -> RunPlan:
+    """Decide what a run reads and writes. With `whole`, missing inputs are an error."""
+    spec = process_spec(workspace, options.process)
+    params = read_params(spec, options)
     with workspace.catalog.reading() as session:
-        day = _date_of(session, workspace, wish)
-        key = wish.partition or day.isoformat()
+        day = _date_of(session, workspace, options)
+        key = options.partition or day.isoformat()
         pinned = (
-            None if wish.as_run is None else _pinned(session, workspace, wish.process, wish.as_run)
+            None
+            if options.as_run is None
+            else _pinned(session, workspace, options.process, options.as_run)
         )
         inputs, missing = {}, []
-        for alias, one in spec.inputs.items():
+        for alias, process_input in spec.inputs.items():
             tags = None if pinned is None else pinned.get(alias, [])
             versions = (
-                versions_for(session, workspace, one, day, wish.partition)
+                versions_for(session, workspace, process_input, day, options.partition)
                 if tags is None
-                else _tagged(session, workspace, one, tags)
+                else _versions_with_tags(session, workspace, process_input, tags)
             )
-            if not versions and not one.optional:
-                missing.append(_lack(workspace, one, day))
-            inputs[alias] = _planned(workspace, alias, one, versions)
+            if not versions and not process_input.optional:
+                missing.append(_describe_missing(workspace, process_input, day))
+            inputs[alias] = _planned(workspace, alias, process_input, versions)
         if missing and whole:
-            raise InputsMissingError(wish.process, key, missing)
+            raise InputsMissingError(options.process, key, missing)
         outputs = {
             alias: PlannedOutput(
                 alias,
                 output.dataset,
                 output.write,
                 peek_tag(
-                    session, workspace.dataset_id(output.dataset, session), day, wish.partition
+                    session, workspace.dataset_id(output.dataset, session), day, options.partition
                 ),
             )
             for alias, output in spec.outputs.items()
         }
-    return RunPlan(wish.process, spec, day, wish.partition, params, inputs, outputs)
+    return RunPlan(options.process, spec, day, options.partition, params, inputs, outputs)
 
 
 @dataclass(frozen=True)
-class MadeInPlan:
-    """An input that an earlier step of the same plan makes."""
+class PlannedSource:
+    """An input that an earlier process of the same plan writes."""
 
     process: str
     tags: Sequence[str]
 
 
-def made_in_plan(plans: Sequence[RunPlan]) -> dict[tuple[str, str], MadeInPlan]:
-    """Return the inputs, by process and alias, that earlier plans of a list make.
+def find_planned_sources(plans: Sequence[RunPlan]) -> dict[tuple[str, str], PlannedSource]:
+    """Return the inputs, by process and alias, that earlier plans of a list write.
 
-    The version of today is superseded by then, so it is not what the process will read.
+    The process will read the new version, which supersedes the present one of the date.
     """
-    made: dict[str, tuple[str, str]] = {}
-    found: dict[tuple[str, str], MadeInPlan] = {}
+    writers: dict[str, tuple[str, str]] = {}
+    from_plan: dict[tuple[str, str], PlannedSource] = {}
     for plan in plans:
         for alias, planned in plan.inputs.items():
             spec = plan.spec.inputs[alias]
-            if planned.dataset in made and spec.mapping not in EARLIER_DATES:
-                process, tag = made[planned.dataset]
+            if planned.dataset in writers and spec.mapping not in EARLIER_DATES:
+                process, tag = writers[planned.dataset]
                 count = (spec.count or 1) if spec.mapping == "last" else 1
                 before = [
                     version.tag
                     for version in planned.versions
                     if version.business_date != plan.business_date
                 ]
-                found[plan.process, alias] = MadeInPlan(process, [tag, *before][:count])
+                from_plan[plan.process, alias] = PlannedSource(process, [tag, *before][:count])
         for output in plan.outputs.values():
-            made[output.dataset] = plan.process, output.tag
-    return found
+            writers[output.dataset] = plan.process, output.tag
+    return from_plan
 
 
 def process_spec(workspace: Workspace, name: str) -> ProcessSpec:
-    """Return what floe.yaml says of a process."""
+    """Return the declaration of a process in floe.yaml."""
     known = workspace.site.spec.processes
     if name not in known:
         raise UndeclaredError("process", name, list(known))
     return known[name]
 
 
-def wanted_date(workspace: Workspace, one: Input, day: date) -> date | None:
-    """Return the date whose version an input asks for; None when any up to the day will do."""
-    if one.mapping == "same_date":
+def wanted_date(workspace: Workspace, process_input: Input, day: date) -> date | None:
+    """Return the date whose version an input reads; None if any up to `day` will do."""
+    if process_input.mapping == "same_date":
         return day
-    if one.mapping == "previous_day":
+    if process_input.mapping == "previous_day":
         return day - timedelta(days=1)
-    if one.mapping == "previous_business_day":
-        name = one.calendar or workspace.site.spec.calendar or WEEKDAYS
+    if process_input.mapping == "previous_business_day":
+        name = process_input.calendar or workspace.site.spec.calendar or WEEKDAYS
         return workspace.site.spec.calendar_named(name).previous_business_day(day)
     return None
 
 
-def off_day(workspace: Workspace, process: str, day: date) -> str:
-    """Say that a date is no business day of a process, in one sentence; empty when it is one.
+def off_day_warning(workspace: Workspace, process: str, day: date) -> str:
+    """Return a warning if a date is not a business day of a process, else "".
 
-    The calendar is that of its promise, else that of the project; without any, every day is one.
+    Uses the calendar of its SLA, else the project's. Without a calendar, every day counts.
     """
     spec = process_spec(workspace, process)
     name = (spec.sla and spec.sla.calendar) or workspace.site.spec.calendar
     if name is None or workspace.site.spec.calendar_named(name).is_business_day(day):
         return ""
-    return f"{day} ({day:%A}) is no business day of {name}, the calendar of '{process}'."
+    return f"{day} ({day:%A}) is not a business day in {name}, the calendar of '{process}'."
 
 
-def _tagged(
-    session: "Session", workspace: Workspace, one: Input, tags: Sequence[str]
+def _versions_with_tags(
+    session: "Session", workspace: Workspace, process_input: Input, tags: Sequence[str]
 ) -> Sequence[DatasetVersion]:
-    number = workspace.dataset_id(one.dataset, session)
-    return [get_version_of(session, number, tag) for tag in tags]
+    dataset_id = workspace.dataset_id(process_input.dataset, session)
+    return [get_version_of(session, dataset_id, tag) for tag in tags]
 
 
 def versions_for(
-    session: "Session", workspace: Workspace, one: Input, day: date, partition: str | None = None
+    session: "Session",
+    workspace: Workspace,
+    process_input: Input,
+    day: date,
+    partition: str | None = None,
 ) -> Sequence[DatasetVersion]:
-    """Return what an input reads on a date: never a version of a later one.
+    """Return the versions that an input reads for a date, never one of a later date.
 
-    A run for a partition reads that of the same partition, where the input has partitions.
+    A run for a partition reads the same partition of the input, if the mapping names a date.
     """
-    number = workspace.dataset_id(one.dataset, session)
-    wanted = wanted_date(workspace, one, day)
+    dataset_id = workspace.dataset_id(process_input.dataset, session)
+    wanted = wanted_date(workspace, process_input, day)
     if wanted is not None:
-        version = latest_ready(session, number, on=wanted, partition_key=partition)
+        version = latest_ready(session, dataset_id, on=wanted, partition_key=partition)
         return [] if version is None else [version]
-    since = None if one.max_age is None else day - one.max_age
-    count = one.count if one.mapping == "last" else 1
-    return last_ready(session, number, until=day, count=count or 1, since=since)
+    since = None if process_input.max_age is None else day - process_input.max_age
+    count = process_input.count if process_input.mapping == "last" else 1
+    return last_ready(session, dataset_id, until=day, count=count or 1, since=since)
 
 
 def _planned(
-    workspace: Workspace, alias: str, one: Input, versions: Sequence[DatasetVersion]
+    workspace: Workspace, alias: str, process_input: Input, versions: Sequence[DatasetVersion]
 ) -> PlannedInput:
     counts = [version.row_count for version in versions]
     return PlannedInput(
         alias,
-        one.dataset,
-        tuple(place_of(workspace, one.dataset, version) for version in versions),
-        tuple(version.dataset_version_id for version in versions),
+        process_input.dataset,
+        tuple(stored_version(workspace, process_input.dataset, version) for version in versions),
         versions[0].schema_hash if versions else None,
         None if None in counts else sum(filter(None, counts)),
     )
 
 
-def _lack(workspace: Workspace, one: Input, day: date) -> str:
-    wanted = wanted_date(workspace, one, day)
+def _describe_missing(workspace: Workspace, process_input: Input, day: date) -> str:
+    wanted = wanted_date(workspace, process_input, day)
     when = f"for {wanted}" if wanted else f"up to {day}"
-    return f"'{one.dataset}' has no READY version {when} ({whose(workspace, one.dataset)})"
+    origin = describe_origin(workspace, process_input.dataset)
+    return f"'{process_input.dataset}' has no READY version {when} ({origin})"
 
 
-def whose(workspace: Workspace, dataset: str) -> str:
+def describe_origin(workspace: Workspace, dataset: str) -> str:
     """Name the processes or the team that a dataset comes from."""
     writers = writers_of(workspace, dataset)
     if writers:
         return f"written by {' and '.join(writers)}"
     owner = workspace.site.spec.owner_or_default(workspace.dataset(dataset).owner)
-    return f"delivered by {owner.team}" if owner and owner.team else "delivered by others"
+    return f"delivered by {owner.team}" if owner and owner.team else "delivered by another system"
 
 
 def writers_of(workspace: Workspace, dataset: str) -> list[str]:
@@ -305,13 +311,13 @@ def writers_of(workspace: Workspace, dataset: str) -> list[str]:
     ]
 
 
-def _date_of(session: "Session", workspace: Workspace, wish: Wish) -> date:
-    """The date that is wished for, else that of the run that is repeated, else today."""
-    if wish.business_date is None and wish.as_run is not None:
-        repeated = get_run(session, wish.as_run).business_date
+def _date_of(session: "Session", workspace: Workspace, options: RunOptions) -> date:
+    """Return the requested date, else that of the repeated run, else today."""
+    if options.business_date is None and options.as_run is not None:
+        repeated = get_run(session, options.as_run).business_date
         if repeated is not None:
             return repeated
-    return wish.business_date or default_business_date(workspace.site.spec.timezone)
+    return options.business_date or default_business_date(workspace.site.spec.timezone)
 
 
 def _pinned(
@@ -327,26 +333,26 @@ def _pinned(
     return noted
 
 
-def read_params(spec: ProcessSpec, wish: Wish) -> dict[str, Any]:
-    """Return the parameters of a run: those declared, with the values that are wished for."""
+def read_params(spec: ProcessSpec, options: RunOptions) -> dict[str, Any]:
+    """Return the declared parameters of a run, with the requested values."""
     params = dict(spec.params)
-    for name, text in wish.params.items():
+    for name, text in options.params.items():
         if name not in params:
-            raise UnknownParameterError(wish.process, name, list(params))
-        params[name] = _like(name, text, params[name])
+            raise UnknownParameterError(options.process, name, list(params))
+        params[name] = _parse_like(name, text, params[name])
     return params
 
 
-def _like(name: str, text: str, before: Any) -> Any:
-    """Read a value as of the same kind as the one that is declared."""
+def _parse_like(name: str, text: str, before: Any) -> Any:
+    """Parse a value as the type of the declared default."""
     if isinstance(before, bool):
         if text.lower() not in ("true", "false"):
-            raise WrongParameterError(name, text, "truth value (true or false)")
+            raise InvalidParameterError(name, text, "boolean (true or false)")
         return text.lower() == "true"
     for kind, read, word in KINDS:
         if isinstance(before, kind):
             try:
                 return read(text)
             except ValueError:
-                raise WrongParameterError(name, text, word) from None
+                raise InvalidParameterError(name, text, word) from None
     return text

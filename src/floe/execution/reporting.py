@@ -1,8 +1,10 @@
-"""What floe's own runs report, through the same door as everybody else's."""
+"""Report floe's own runs: OpenLineage events through the event door, and run logs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +12,9 @@ import msgspec
 from floe import __version__, clock
 from floe.catalog.schemas import Column
 from floe.events.ingest import read_claim
+from floe.execution.spans import Span, run_span, span_exporter
 from floe.execution.workspace import Workspace
+from floe.settings import make_private_folder
 from floe.spec.identity import floe_process
 
 PRODUCER = f"https://floe.example.com/v{__version__}"
@@ -29,7 +33,7 @@ class ReportedInput:
 
 @dataclass(frozen=True)
 class ReportedOutput:
-    """A version that a run made."""
+    """A version that a run published."""
 
     dataset: str
     tag: str
@@ -41,16 +45,17 @@ class ReportedOutput:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is the same in every event of a run."""
+    """The part that is the same in all events of a run."""
 
     run_id: str
     process: str
     business_date: date
     facet: Mapping[str, Any]
-    """floe's own facet: alias by alias what was read, parameters, who holds the run."""
+    """floe's own facet: the tags read by alias, parameters, the holder of the run."""
     parent: str | None = None
     inputs: Sequence[ReportedInput] = ()
     sql: str | None = None
+    started_at: datetime = field(default_factory=clock.now)
 
 
 @dataclass(frozen=True)
@@ -62,25 +67,25 @@ class Failure:
 
 
 class Reporter:
-    """Writes the events of runs, each committed when the call returns."""
+    """Writes the events of runs. Each is committed when the call returns."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     def started(self, facts: RunFacts) -> None:
-        """Say that a run has begun, and what it reads."""
+        """Report that a run started, and what it reads."""
         self._send("START", facts)
 
     def completed(self, facts: RunFacts, outputs: Sequence[ReportedOutput]) -> None:
-        """Say that a run has made its outputs."""
+        """Report that a run succeeded, with its outputs."""
         self._send("COMPLETE", facts, outputs)
 
     def failed(self, facts: RunFacts, failure: Failure) -> None:
-        """Say that a run has failed, and why."""
+        """Report that a run failed, and why."""
         self._send("FAIL", facts, failure=failure)
 
     def aborted(self, facts: RunFacts, failure: Failure) -> None:
-        """Say that a run was stopped."""
+        """Report that a run was stopped."""
         self._send("ABORT", facts, failure=failure)
 
     def _send(
@@ -90,10 +95,41 @@ class Reporter:
         outputs: Sequence[ReportedOutput] = (),
         failure: Failure | None = None,
     ) -> None:
-        event = self._event(kind, facts, outputs, failure)
+        span = self._span(kind, facts, outputs, failure)
+        event = self._event(kind, facts, outputs, failure, span)
         claim = read_claim(msgspec.json.encode(event))
         for wrong in self._workspace.door.submit([claim]).result().values():
             raise wrong
+        # After the commit: a collector that is down delays the run, but loses nothing.
+        export = None if span.end is None else span_exporter(self._workspace.site)
+        if export is not None:
+            export([span])
+
+    def _span(
+        self,
+        kind: str,
+        facts: RunFacts,
+        outputs: Sequence[ReportedOutput],
+        failure: Failure | None,
+    ) -> Span:
+        process = floe_process(self._workspace.site.spec.name, facts.process)
+        return run_span(
+            facts.run_id,
+            facts.parent,
+            process.name,
+            facts.started_at,
+            None if kind == "START" else clock.now(),
+            error=failure.message if failure else None,
+            attributes={
+                "floe.process": process.key,
+                "floe.run": facts.run_id,
+                "floe.business_date": facts.business_date.isoformat(),
+                "floe.partition": facts.facet.get("partition"),
+                "floe.attempt": facts.facet.get("attempt", 1),
+                "floe.outputs": [f"{output.dataset}@{output.tag}" for output in outputs] or None,
+                "floe.rows": sum(output.rows or 0 for output in outputs) or None,
+            },
+        )
 
     def _event(
         self,
@@ -101,6 +137,7 @@ class Reporter:
         facts: RunFacts,
         outputs: Sequence[ReportedOutput],
         failure: Failure | None,
+        span: Span,
     ) -> dict[str, Any]:
         project = self._workspace.site.spec.name
         job = floe_process(project, facts.process)
@@ -109,15 +146,15 @@ class Reporter:
             "eventTime": clock.now().isoformat(),
             "producer": PRODUCER,
             "schemaURL": SCHEMA_URL,
-            "run": {"runId": facts.run_id, "facets": self._run_facets(facts, failure)},
+            "run": {"runId": facts.run_id, "facets": self._run_facets(facts, failure, span)},
             "job": {"namespace": job.namespace, "name": job.name, "facets": _job_facets(facts)},
-            "inputs": [self._input(one) for one in facts.inputs],
-            "outputs": [self._output(one) for one in outputs],
+            "inputs": [self._input(reported) for reported in facts.inputs],
+            "outputs": [self._output(reported) for reported in outputs],
         }
 
-    def _run_facets(self, facts: RunFacts, failure: Failure | None) -> dict[str, Any]:
+    def _run_facets(self, facts: RunFacts, failure: Failure | None, span: Span) -> dict[str, Any]:
         own = {"businessDate": facts.business_date.isoformat(), **facts.facet}
-        facets = {"floe": _facet(own, "floe")}
+        facets = {"floe": _facet(own, "floe"), "trace": _facet(span.facet(), "floe-trace")}
         if facts.parent is not None:
             job = {"namespace": f"floe/{self._workspace.site.spec.name}", "name": "run"}
             facets["parent"] = _facet(
@@ -132,16 +169,16 @@ class Reporter:
             facets["errorMessage"] = _facet(error, "ErrorMessageRunFacet")
         return facets
 
-    def _input(self, one: ReportedInput) -> dict[str, Any]:
-        return self._dataset(one.dataset, one.tag, one.columns)
+    def _input(self, reported: ReportedInput) -> dict[str, Any]:
+        return self._dataset(reported.dataset, reported.tag, reported.columns)
 
-    def _output(self, one: ReportedOutput) -> dict[str, Any]:
-        dataset = self._dataset(one.dataset, one.tag, one.columns)
-        if one.column_lineage:
+    def _output(self, reported: ReportedOutput) -> dict[str, Any]:
+        dataset = self._dataset(reported.dataset, reported.tag, reported.columns)
+        if reported.column_lineage:
             dataset["facets"]["columnLineage"] = _facet(
-                dict(one.column_lineage), "ColumnLineageDatasetFacet"
+                dict(reported.column_lineage), "ColumnLineageDatasetFacet"
             )
-        counts = {"rowCount": one.rows, "size": one.size}
+        counts = {"rowCount": reported.rows, "size": reported.size}
         known = {name: count for name, count in counts.items() if count is not None}
         if known:
             statistics = _facet(known, "OutputStatisticsOutputDatasetFacet")
@@ -166,3 +203,33 @@ def _job_facets(facts: RunFacts) -> dict[str, Any]:
 
 def _facet(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {"_producer": PRODUCER, "_schemaURL": f"{FACETS}/{name}.json", **content}
+
+
+Listener = Callable[[str], None]
+
+
+def run_log_path(state_dir: Path, run_id: str) -> Path:
+    """Return the path of a run's log."""
+    return state_dir / "logs" / "runs" / f"{run_id}.log"
+
+
+class RunLog:
+    """The log of a run. Thread-safe; written line by line, so a killed run keeps it."""
+
+    def __init__(self, path: Path, listener: Listener | None = None) -> None:
+        make_private_folder(path.parent)
+        self.path = path
+        self._listener = listener
+        self._lock = threading.Lock()
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def say(self, line: str) -> None:
+        """Write a line with a timestamp."""
+        with self._lock:
+            self._file.write(f"{clock.now().isoformat(timespec='milliseconds')} {line}\n")
+        if self._listener is not None:
+            self._listener(line)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

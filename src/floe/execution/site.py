@@ -1,4 +1,4 @@
-"""Where a project runs: its folder, what it declares, its platform, and what that leads to."""
+"""A project on its platform: folder, floe.yaml, platform.yaml, environment."""
 
 import os
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from floe.settings import ProjectPaths
 from floe.spec import PlatformSpec, ProjectSpec
+from floe.spec.loader import UnknownProfileError
 from floe.spec.platform import Compute, Connection
-from floe.spec.profiles import UnknownProfileError
-from floe.spec.secrets import SecretRef
+from floe.spec.secrets import SecretRef, reveal
 
 
 @dataclass(frozen=True)
 class Site:
-    """A project on a platform. Formats, engines and the Spark server all start from it."""
+    """A project on a platform: what formats, engines and the Spark server need."""
 
     paths: ProjectPaths
     spec: ProjectSpec
@@ -31,29 +31,27 @@ class Site:
         return self.paths.state_dir
 
     def compute(self, profile: str | None = None) -> Compute:
-        """Return a compute profile; by default the project's."""
+        """Return a compute profile; default: the project's."""
         return _pick("compute", profile or self.spec.compute, self.platform.compute)
 
     def connection(self, name: str) -> Connection:
-        """Return a database of the platform."""
+        """Return a database connection of the platform."""
         return _pick("connection", name, self.platform.connections)
 
     def reveal(self, value: str | SecretRef) -> str:
-        """Fetch a secret for immediate use; plain text is itself."""
-        if isinstance(value, str):
-            return value
-        return value.resolve(self.environ, Path(self.platform.secrets.folder))
+        """Resolve a secret for immediate use; return plain text unchanged."""
+        return reveal(value, self.environ, Path(self.platform.secrets.folder))
 
     def storage_root(self, profile: str | None = None) -> str:
-        """Return what relative locations start from: a folder, or a URL."""
+        """Return the folder or URL that relative locations are resolved against."""
         root = _pick("storage", profile or self.spec.storage, self.platform.storage).root
         return root if "://" in root else str((self.root / root).resolve())
 
     def read_text(self, text: str) -> str:
-        """Return SQL as written, or what the file holds that it names."""
-        from floe.spec.sql_files import names_file
+        """Return SQL text; if it names a .sql file, that file's content."""
+        from floe.spec.sql import read_sql
 
-        return (self.root / text).read_text(encoding="utf-8") if names_file(text) else text
+        return read_sql(self.root, text)
 
 
 Profile = TypeVar("Profile")

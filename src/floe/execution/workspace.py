@@ -1,4 +1,4 @@
-"""What a run stands on: the site, the catalog, the door that it reports through, and leases."""
+"""Everything a run needs: the site, the catalog, the event door and leases."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from floe.catalog import Catalog, open_ready_catalog, register_project
+from floe.catalog.database import catalog_url
 from floe.catalog.datasets import get_dataset_id
-from floe.catalog.location import catalog_url
 from floe.catalog.projects.register import is_registered
 from floe.errors import FloeError
 from floe.events.ingest import EventDoor
@@ -19,24 +19,25 @@ from floe.execution.site import Site
 from floe.settings import ProjectPaths
 from floe.spec import DatasetSpec, LoadedProject, load_platform, load_project
 from floe.spec.identity import DatasetId
+from floe.spec.loader import load_catalog_database
 from floe.spec.nearby import suggest
-from floe.spec.profiles import load_catalog_database
+from floe.spec.sql import sql_of_processes
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
 class NotRegisteredError(FloeError):
-    """A project was changed since it was registered, and production takes no surprises."""
+    """A project changed since it was registered; production does not re-register it."""
 
     def __init__(self, project: str) -> None:
         super().__init__(
-            f"The catalog does not know '{project}' as it is declared now. Run: floe register"
+            f"The current declaration of '{project}' is not registered. Run: floe register"
         )
 
 
 class UndeclaredError(FloeError):
-    """A name was given that floe.yaml does not declare."""
+    """A name is not declared in floe.yaml."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
         plural = {"process": "processes"}.get(kind, f"{kind}s")
@@ -46,7 +47,7 @@ class UndeclaredError(FloeError):
 
 @dataclass(frozen=True)
 class Workspace:
-    """A project that can be run: declared, registered, with its catalog open."""
+    """A registered project with its catalog open, ready to run."""
 
     site: Site
     catalog: Catalog
@@ -58,17 +59,17 @@ class Workspace:
         return self.site.platform.lake.name
 
     def dataset(self, name: str) -> DatasetSpec:
-        """Return what floe.yaml says of a dataset."""
+        """Return the declaration of a dataset in floe.yaml."""
         known = self.site.spec.datasets
         if name not in known:
             raise UndeclaredError("dataset", name, list(known))
         return known[name]
 
     def dataset_id(self, name: str, session: "Session | None" = None) -> int:
-        """Return the number of a dataset in the catalog.
+        """Return the catalog id of a dataset.
 
-        Whoever has a session gives it: who waits for a second one while holding the first can
-        wait for others that do the same.
+        Pass the open session if there is one: waiting for a second connection while holding the
+        first can deadlock with others that do the same.
         """
         full_name = DatasetId(self.lake, name).full_name
         if session is not None:
@@ -82,14 +83,14 @@ def load_site(
     environ: Mapping[str, str] | None = None,
     load: Callable[[ProjectPaths, Mapping[str, str]], LoadedProject] = load_project,
 ) -> Site:
-    """Load a project and its platform; `load` may check more than the default."""
+    """Load a project and its platform; `load` may add checks to the default."""
     environ = dict(os.environ if environ is None else environ)
     return Site(paths, load(paths, environ).spec, load_platform(paths, environ), environ)
 
 
 @contextmanager
 def open_workspace(site: Site) -> Iterator[Workspace]:
-    """Open the catalog and the door of a site, and close them at the end."""
+    """Open a site's catalog and event door, and close them at the end."""
     catalog = open_ready_catalog(catalog_address(site))
     try:
         _ensure_registered(site, catalog)
@@ -120,4 +121,10 @@ def _ensure_registered(site: Site, catalog: Catalog) -> None:
     if site.platform.environment == "production":
         raise NotRegisteredError(site.spec.name)
     with catalog.writing() as session:
-        register_project(session, site.spec, lake=site.platform.lake.name, actor=getuser())
+        register_project(
+            session,
+            site.spec,
+            lake=site.platform.lake.name,
+            actor=getuser(),
+            sql=sql_of_processes(site.root, site.spec.processes),
+        )

@@ -1,7 +1,6 @@
-"""Tell people: messages go to the channels of platform.yaml."""
+"""Send notifications to the channels of platform.yaml."""
 
-from floe.notify.errors import NotDeliveredError
-from floe.notify.messages import Message, Severity
-from floe.notify.sending import Delivery, send
+from floe.notify.delivery import Delivery, send
+from floe.notify.messages import Message, NotDeliveredError, Severity
 
 __all__ = ["Delivery", "Message", "NotDeliveredError", "Severity", "send"]

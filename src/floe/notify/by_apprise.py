@@ -1,10 +1,8 @@
-"""Notifications that apprise sends: Slack, Teams, PagerDuty and whatever else it knows."""
+"""Notifications through apprise: Slack, Teams, PagerDuty and many other services."""
 
 from typing import TYPE_CHECKING
 
-from floe.notify.errors import NotDeliveredError
-from floe.notify.masking import Masking
-from floe.notify.messages import Message
+from floe.notify.messages import Masking, Message, NotDeliveredError
 from floe.spec.platform import AppriseChannel
 
 if TYPE_CHECKING:
@@ -13,12 +11,12 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 20.0
 _WHERE = "apprise"
 _LOGGERS = ("apprise", "urllib3.connectionpool")
-"""Who writes addresses to the log, when it is told to write much."""
+"""Loggers that may write URLs, which can contain secrets."""
 _TYPES = {"info": "info", "warning": "warning", "error": "failure"}
 
 
 def deliver(channel: AppriseChannel, message: Message, masking: Masking) -> None:
-    """Hand the message to apprise. It is imported here: it brings a hundred services along."""
+    """Send the message through apprise, imported lazily because it is large."""
     with masking.over(_LOGGERS):
         result = _service(masking.reveal(channel.url)).notify(
             body=message.text or message.headline,
@@ -38,10 +36,12 @@ def _service(url: str) -> "Apprise":
         raise NotDeliveredError(_WHERE, "it is not installed; install floe[notify]") from None
     service = Apprise()
     if not service.add(url):
-        raise NotDeliveredError(_WHERE, "its url is none that apprise understands")
+        raise NotDeliveredError(_WHERE, "its url is not a valid apprise url")
     return service
 
 
 def _words(result: "AppriseResult") -> str:
-    said = [entry.message for entry in result.logs() if entry.level in ("WARNING", "ERROR")]
-    return " ".join(said[-1].split()).rstrip(".") if said else "the message was not delivered"
+    messages = [entry.message for entry in result.logs() if entry.level in ("WARNING", "ERROR")]
+    return (
+        " ".join(messages[-1].split()).rstrip(".") if messages else "the message was not delivered"
+    )

@@ -1,4 +1,4 @@
-"""Notifications that go to the log."""
+"""Notifications to the log."""
 
 import logging
 
@@ -10,6 +10,6 @@ _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ER
 
 
 def deliver(channel: LogChannel, message: Message) -> None:
-    """Write the message to the log, as loud as the channel says."""
+    """Write the message to the log, at the channel's level."""
     text = "\n".join(part for part in (message.headline, message.text) if part)
     _LOGGER.log(_LEVELS[channel.level], "%s", text)

@@ -1,4 +1,4 @@
-"""Notifications that are sent by e-mail. The standard library alone."""
+"""Notifications by e-mail. Standard library only."""
 
 import ssl
 from collections.abc import Iterator
@@ -15,25 +15,23 @@ from smtplib import (
 )
 
 from floe import clock
-from floe.notify.errors import NotDeliveredError
-from floe.notify.masking import Masking
-from floe.notify.messages import Message
+from floe.notify.messages import Masking, Message, NotDeliveredError
 from floe.spec.platform import EmailChannel
 
 TIMEOUT_SECONDS = 15.0
 _ALWAYS_ENCRYPTED = 465
-"""On this port a connection is encrypted from its first byte; on others it becomes so."""
+"""On this port TLS starts with the connection; on others STARTTLS is used."""
 
 
 def deliver(channel: EmailChannel, message: Message, masking: Masking) -> None:
-    """Send the message to everyone whom the channel names."""
+    """Send the message to all recipients of the channel."""
     where = f"The mail server {channel.host}:{channel.port}"
     password = masking.reveal(channel.password) if channel.password else None
     try:
         with _connected(channel) as server:
             if channel.user is not None:
                 server.login(channel.user, password or "")
-            refused = server.send_message(_letter(channel, message))
+            refused = server.send_message(_compose(channel, message))
     except (OSError, SMTPException, ValueError) as error:
         raise NotDeliveredError(where, masking.mask(_words(error))) from None
     if refused:
@@ -54,28 +52,28 @@ def _connected(channel: EmailChannel) -> Iterator[SMTP]:
         yield server
 
 
-def _letter(channel: EmailChannel, message: Message) -> EmailMessage:
-    letter = EmailMessage()
-    letter["Subject"] = message.headline
-    letter["From"] = channel.sender
-    letter["To"] = ", ".join(channel.to)
-    letter["Date"] = format_datetime(clock.now())
-    letter["Message-ID"] = make_msgid(domain=channel.sender.partition("@")[2])
-    letter.set_content(message.text or message.headline)
-    return letter
+def _compose(channel: EmailChannel, message: Message) -> EmailMessage:
+    email = EmailMessage()
+    email["Subject"] = message.headline
+    email["From"] = channel.sender
+    email["To"] = ", ".join(channel.to)
+    email["Date"] = format_datetime(clock.now())
+    email["Message-ID"] = make_msgid(domain=channel.sender.partition("@")[2])
+    email.set_content(message.text or message.headline)
+    return email
 
 
 def _words(error: Exception) -> str:
-    """Say what went wrong. A server's answer to a log-in is left out: it may repeat what it got."""
+    """Describe an error, without a login reply: it may repeat the password."""
     match error:
         case SMTPAuthenticationError():
-            return f"it does not accept the user or the password ({error.smtp_code})"
+            return f"it rejected the user or password ({error.smtp_code})"
         case SMTPRecipientsRefused():
             return f"it refused {', '.join(sorted(error.recipients))}"
         case SMTPResponseException():
-            said = error.smtp_error
-            text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-            return f"it answers {error.smtp_code} {' '.join(text.split())}"
+            reply = error.smtp_error
+            text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else str(reply)
+            return f"it replied {error.smtp_code} {' '.join(text.split())}"
         case OSError() if error.strerror:
             return error.strerror
         case _:

@@ -1,4 +1,4 @@
-"""Notifications that are posted as JSON. The standard library alone."""
+"""Notifications by HTTP POST of JSON. Standard library only."""
 
 import json
 import time
@@ -9,24 +9,22 @@ from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
 from floe import __version__, clock
-from floe.notify.errors import NotDeliveredError
-from floe.notify.masking import Masking
-from floe.notify.messages import Message
+from floe.notify.messages import Masking, Message, NotDeliveredError
 from floe.spec.platform import WebhookChannel
 
 PAUSES = (0.2, 1.0)
-"""How long to wait before the second and the third attempt."""
+"""Seconds to wait before the second and the third attempt."""
 _BUSY = frozenset({408, 425, 429})
 _WHERE = "The webhook"
 
 
 class _TryAgainError(NotDeliveredError):
-    """It did not get through this time, and may the next."""
+    """The request failed and may succeed if it is sent again."""
 
 
 @dataclass(frozen=True)
 class _Post:
-    """One request, ready to be sent as often as it takes."""
+    """A request that can be sent several times."""
 
     address: SplitResult
     headers: dict[str, str]
@@ -35,7 +33,7 @@ class _Post:
 
 
 def deliver(channel: WebhookChannel, message: Message, masking: Masking) -> None:
-    """Post the message. Every attempt carries the same id, so that a receiver knows a double."""
+    """Post the message. All attempts have the same id, to detect duplicates."""
     post = _prepare(channel, message, masking)
     for pause in PAUSES:
         try:
@@ -64,9 +62,9 @@ def _prepare(channel: WebhookChannel, message: Message, masking: Masking) -> _Po
 
 
 def _sendable(name: str, value: str) -> str:
-    # Checked here, because http.client would show the whole value in its complaint.
+    # Checked here, because the error of http.client would contain the value.
     if not (value.isascii() and value.isprintable()):
-        raise NotDeliveredError(_WHERE, f"the header {name} holds characters that none may have")
+        raise NotDeliveredError(_WHERE, f"the header {name} has invalid characters")
     return value
 
 
@@ -75,10 +73,10 @@ def _address(url: str) -> SplitResult:
         address = urlsplit(url.strip())
         usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
     except ValueError:
-        # Its words repeat the address, which may be the secret.
+        # The error repeats the URL, which may contain a secret.
         usable = False
     if not usable or not url.strip().isprintable():
-        raise NotDeliveredError(_WHERE, "its url is no address such as https://example.com/hook")
+        raise NotDeliveredError(_WHERE, "its url must be a URL such as https://example.com/hook")
     return address
 
 
@@ -90,13 +88,13 @@ def _send(post: _Post, masking: Masking) -> None:
         status = connection.getresponse().status
     except (OSError, HTTPException, ValueError) as error:
         words = masking.mask(getattr(error, "strerror", None) or str(error))
-        reason = f"it does not answer ({words or type(error).__name__})"
+        reason = f"it does not respond ({words or type(error).__name__})"
         raise _TryAgainError(_WHERE, reason) from None
     finally:
         connection.close()
     if not 200 <= status < 300:
         kind = _TryAgainError if status >= 500 or status in _BUSY else NotDeliveredError
-        raise kind(_WHERE, f"it answers {_shown(status)}")
+        raise kind(_WHERE, f"it responded {_shown(status)}")
 
 
 def _connect(post: _Post) -> HTTPConnection:
@@ -105,5 +103,5 @@ def _connect(post: _Post) -> HTTPConnection:
 
 
 def _shown(status: int) -> str:
-    known = status in {one.value for one in HTTPStatus}
+    known = status in {member.value for member in HTTPStatus}
     return f"{status} {HTTPStatus(status).phrase}" if known else str(status)

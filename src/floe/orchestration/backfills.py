@@ -1,4 +1,4 @@
-"""Backfills: ranges of partitions, checked against the assets that are to be made for them."""
+"""Backfills of floe.yaml: their assets and partition ranges, and their validation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,8 @@ from dagster import (
 )
 
 from floe.errors import FloeError
-from floe.orchestration.jobs import assets_of, by_partitions_of, made_together
-from floe.orchestration.loading import Loading
-from floe.orchestration.parts import AnyPartitions, Parts
+from floe.orchestration.jobs import assets_of, by_partitions_of, inseparable_assets
+from floe.orchestration.loading import AnyPartitions, Loading, Parts
 from floe.orchestration.ranges import keys_in_range
 from floe.orchestration.selection import name_of
 from floe.spec.findings import Finding, KeyPath, SpecError
@@ -28,11 +27,11 @@ from floe.spec.orchestration import Backfill
 
 Bound = Literal["start", "end"]
 SEPARATOR = "|"
-"""Stands between the dimensions of a key that has several."""
+"""Separates the dimensions of a multi-dimensional key."""
 
 
-class NoSuchRangeError(FloeError):
-    """A range begins or ends with a key that there is not, or ends before it begins."""
+class InvalidRangeError(FloeError):
+    """A range has an unknown start or end, or ends before it starts."""
 
     exit_code = 2
 
@@ -44,23 +43,23 @@ class NoSuchRangeError(FloeError):
 
 
 @dataclass(frozen=True)
-class Reach:
-    """What a backfill is to make: assets of a job, for partitions."""
+class BackfillScope:
+    """The assets and partitions of a backfill."""
 
     job: str
     partitions: AnyPartitions
     assets: frozenset[AssetKey]
     together: Mapping[AssetKey, frozenset[AssetKey]]
-    """For each asset that is never made alone, all that are made with it and itself."""
+    """For each asset that cannot run alone, all assets of its function."""
 
-    def missing(self, made: frozenset[AssetKey]) -> frozenset[AssetKey]:
-        """Return which assets are to be made when some are."""
-        lacking = self.assets - made
-        return frozenset(one for key in lacking for one in self.together.get(key, {key}))
+    def missing(self, done: frozenset[AssetKey]) -> frozenset[AssetKey]:
+        """Return the assets that are left to run if `done` are materialized."""
+        lacking = self.assets - done
+        return frozenset(asset for key in lacking for asset in self.together.get(key, {key}))
 
 
 def check_backfills(loading: Loading, parts: Parts) -> Parts:
-    """Refuse backfills that could not be made. They are no part of Dagster's definitions."""
+    """Reject invalid backfills. They are not part of Dagster's definitions."""
     findings: list[Finding] = []
     for name in loading.site.spec.orchestration.backfills:
         try:
@@ -72,98 +71,104 @@ def check_backfills(loading: Loading, parts: Parts) -> Parts:
     return parts
 
 
-def reach_of(loading: Loading, parts: Parts, name: str) -> Reach:
-    """Return which assets a backfill makes, and by which partitions."""
+def scope_of(loading: Loading, parts: Parts, name: str) -> BackfillScope:
+    """Return the assets and partitions of a backfill."""
     backfill = loading.site.spec.orchestration.backfills[name]
     path = ("orchestration", "backfills", name)
     by_partitions = by_partitions_of(parts, assets_of(loading, parts, backfill.job))
-    partitions = _chosen(loading, parts, path, backfill, list(by_partitions))
+    partitions = _choose_partitions(loading, parts, path, backfill, list(by_partitions))
     assets = frozenset(by_partitions[partitions])
-    return Reach(backfill.job, partitions, assets, made_together(parts))
+    return BackfillScope(backfill.job, partitions, assets, inseparable_assets(parts))
 
 
 def keys_of_range(partitions: AnyPartitions, start: str, end: str) -> Sequence[str]:
-    """Return the keys from one to another in order; both must exist.
+    """Return the keys of a range in order; both ends must exist.
 
-    Of keys with several dimensions the one of time is enough: all others are meant then.
+    For multi-dimensional keys, the time key is enough: it means all keys of the others.
     """
     if not isinstance(partitions, MultiPartitionsDefinition):
         _check_bounds(partitions, start, end)
         return keys_in_range(partitions, start, end)
-    first = _parts_of(partitions, start, "start")
-    last = _parts_of(partitions, end, "end")
+    first = _split_key(partitions, start, "start")
+    last = _split_key(partitions, end, "end")
     for dimension in partitions.partitions_defs:
         name = dimension.name
         _check_bounds(dimension.partitions_def, first[name], last[name])
     return keys_in_range(partitions, MultiPartitionKey(first), MultiPartitionKey(last))
 
 
-def _chosen(
-    loading: Loading, parts: Parts, path: KeyPath, backfill: Backfill, found: list[AnyPartitions]
+def _choose_partitions(
+    loading: Loading,
+    parts: Parts,
+    path: KeyPath,
+    backfill: Backfill,
+    candidates: list[AnyPartitions],
 ) -> AnyPartitions:
-    if not found:
+    if not candidates:
         message = f"the assets of '{backfill.job}' have no partitions"
-        hint = "Give them some under orchestration.assets, or name another job."
+        hint = "Declare partitions under orchestration.assets, or name another job."
         raise loading.refusal((*path, "job"), message, hint)
     if backfill.partitions is None:
-        if len(found) > 1:
-            message = f"the assets of '{backfill.job}' follow {len(found)} partition definitions"
-            raise loading.refusal(path, message, "Say by which to go, with partitions.")
-        return found[0]
+        if len(candidates) > 1:
+            message = f"the assets of '{backfill.job}' have {len(candidates)} partition definitions"
+            raise loading.refusal(path, message, "Choose one with partitions.")
+        return candidates[0]
     wanted = parts.partitions[backfill.partitions]
-    if wanted not in found:
-        message = f"no asset of '{backfill.job}' follows '{backfill.partitions}'"
-        names = [name for name, one in parts.partitions.items() if one in found]
-        hint = f"They follow {', '.join(names)}." if names else "Leave it out."
+    if wanted not in candidates:
+        message = f"no asset of '{backfill.job}' has the partitions '{backfill.partitions}'"
+        names = [name for name, definition in parts.partitions.items() if definition in candidates]
+        hint = f"Its partitions: {', '.join(names)}." if names else "Remove the key."
         raise loading.refusal((*path, "partitions"), message, hint)
     return wanted
 
 
 def _functions(parts: Parts, keys: frozenset[AssetKey]) -> Iterator[AssetsDefinition]:
-    for one in parts.assets:
-        if isinstance(one, AssetsDefinition) and one.keys & keys:
-            yield one
+    for asset in parts.assets:
+        if isinstance(asset, AssetsDefinition) and asset.keys & keys:
+            yield asset
 
 
 def _check(loading: Loading, parts: Parts, name: str) -> Iterator[Finding]:
-    reach = reach_of(loading, parts, name)
+    scope = scope_of(loading, parts, name)
     backfill = loading.site.spec.orchestration.backfills[name]
     path = ("orchestration", "backfills", name)
-    for one in _functions(parts, reach.assets):
-        if (wrong := _too_many(one, backfill.batch_size)) is not None:
-            yield loading.finding((*path, "batch_size"), *wrong)
-    if _is_dynamic(reach.partitions):
-        return  # its keys are in Dagster's database: they are looked at when it is run
+    for function in _functions(parts, scope.assets):
+        if (problem := _batch_too_large(function, backfill.batch_size)) is not None:
+            yield loading.finding((*path, "batch_size"), *problem)
+    if _is_dynamic(scope.partitions):
+        return  # dynamic keys are in Dagster's database; the run checks them
     wanted = backfill.partition_range
     try:
-        keys_of_range(reach.partitions, wanted.start, wanted.end)
-    except NoSuchRangeError as error:
+        keys_of_range(scope.partitions, wanted.start, wanted.end)
+    except InvalidRangeError as error:
         yield loading.finding((*path, "partition_range", error.bound), error.message, error.hint)
 
 
-def _too_many(function: AssetsDefinition, size: int) -> tuple[str, str] | None:
-    """Say why one run cannot take so many partitions of an asset; None, when it can."""
+def _batch_too_large(function: AssetsDefinition, size: int) -> tuple[str, str] | None:
+    """Explain why one run cannot take this many partitions; None if it can."""
     name = ", ".join(sorted(map(name_of, function.keys)))
     policy = function.backfill_policy
     if policy is not None:
         most = policy.max_partitions_per_run
         if most is None or size <= most:
             return None
-        return f"is {size}, and {name} takes at most {most} in one run", f"Use {most} or less."
+        return f"is {size}, but {name} takes at most {most} in one run", f"Use {most} or less."
     if size == 1 or isinstance(function.node_def, OpDefinition):
         return None
-    message = f"is {size}, and {name} is a graph of ops, which know one partition at a time"
-    return message, "Use 1, or give the asset a backfill_policy if its ops know ranges."
+    message = f"is {size}, but {name} is a graph of ops, which handle one partition at a time"
+    return message, "Use 1, or set a backfill_policy if its ops can handle ranges."
 
 
 def _is_dynamic(partitions: AnyPartitions) -> bool:
     if isinstance(partitions, MultiPartitionsDefinition):
-        return any(_is_dynamic(one.partitions_def) for one in partitions.partitions_defs)
+        return any(
+            _is_dynamic(dimension.partitions_def) for dimension in partitions.partitions_defs
+        )
     return isinstance(partitions, DynamicPartitionsDefinition)
 
 
-def _parts_of(partitions: MultiPartitionsDefinition, key: str, bound: Bound) -> dict[str, str]:
-    """Return a key by dimension; with that of time alone, the others are their first or last."""
+def _split_key(partitions: MultiPartitionsDefinition, key: str, bound: Bound) -> dict[str, str]:
+    """Split a key by dimension; a time key gets the first or last other keys."""
     names = partitions.partition_dimension_names
     if SEPARATOR in key:
         parts = key.split(SEPARATOR)
@@ -171,47 +176,47 @@ def _parts_of(partitions: MultiPartitionsDefinition, key: str, bound: Bound) -> 
             return dict(zip(names, parts, strict=True))
     elif partitions.has_time_window_dimension:
         time = partitions.time_window_dimension.name
-        place = 0 if bound == "start" else -1
+        index = 0 if bound == "start" else -1
         others = {
-            one.name: one.partitions_def.get_partition_keys()
-            for one in partitions.partitions_defs
-            if one.name != time
+            dimension.name: dimension.partitions_def.get_partition_keys()
+            for dimension in partitions.partitions_defs
+            if dimension.name != time
         }
         for name, keys in others.items():
             if not keys:
-                raise NoSuchRangeError(bound, f"'{name}' has no keys yet", "Add some first.")
-        return {**{name: keys[place] for name, keys in others.items()}, time: key}
+                raise InvalidRangeError(bound, f"'{name}' has no keys yet", "Add some first.")
+        return {**{name: keys[index] for name, keys in others.items()}, time: key}
     shape = SEPARATOR.join(names)
-    raise NoSuchRangeError(bound, f"'{key}' is no key of {shape}", f"Write it as {shape}.")
+    raise InvalidRangeError(bound, f"'{key}' is not a key of {shape}", f"Write it as {shape}.")
 
 
 def _check_bounds(partitions: AnyPartitions, start: str, end: str) -> None:
     if isinstance(partitions, TimeWindowPartitionsDefinition):
-        places = [_moment(partitions, bound, key) for bound, key in _bounds(start, end)]
+        positions = [_start_time(partitions, bound, key) for bound, key in _bounds(start, end)]
     else:
         keys = list(partitions.get_partition_keys())
-        places = [_place(keys, bound, key) for bound, key in _bounds(start, end)]
-    if places[1] < places[0]:
+        positions = [_position(keys, bound, key) for bound, key in _bounds(start, end)]
+    if positions[1] < positions[0]:
         message = f"the end {end} is before the start {start}"
-        raise NoSuchRangeError("end", message, "Exchange them.")
+        raise InvalidRangeError("end", message, "Swap them.")
 
 
 def _bounds(start: str, end: str) -> Sequence[tuple[Bound, str]]:
     return [("start", start), ("end", end)]
 
 
-def _place(keys: list[str], bound: Bound, key: str) -> float:
+def _position(keys: list[str], bound: Bound, key: str) -> float:
     if key in keys:
         return keys.index(key)
     hint = suggest(key, keys) or "There are no keys yet: add some first."
-    raise NoSuchRangeError(bound, f"there is no partition '{key}'", hint)
+    raise InvalidRangeError(bound, f"there is no partition '{key}'", hint)
 
 
-def _moment(partitions: TimeWindowPartitionsDefinition, bound: Bound, key: str) -> float:
+def _start_time(partitions: TimeWindowPartitionsDefinition, bound: Bound, key: str) -> float:
     if partitions.has_partition_key(key):
         return partitions.start_time_for_partition_key(key).timestamp()
     message = f"there is no partition '{key}'"
-    raise NoSuchRangeError(bound, message, _nearest(partitions, key))
+    raise InvalidRangeError(bound, message, _nearest(partitions, key))
 
 
 def _nearest(partitions: TimeWindowPartitionsDefinition, key: str) -> str:
@@ -223,11 +228,11 @@ def _nearest(partitions: TimeWindowPartitionsDefinition, key: str) -> str:
         return f"Write it as {partitions.fmt}, such as {partitions.get_last_partition_key()}."
     first, last = partitions.get_first_partition_key(), partitions.get_last_partition_key()
     if first is None or last is None:
-        return "There are none yet."
+        return "No partition exists yet."
     if wanted < partitions.start_time_for_partition_key(first):
         return f"The first is {first}."
     if wanted > partitions.start_time_for_partition_key(last):
         return f"The last is {last}."
     window = partitions.get_next_partition_window(wanted)
-    assert window is not None, "there is one up to the last"
+    assert window is not None, "the wanted key is before the last"
     return f"The next is {partitions.get_partition_key_for_timestamp(window.start.timestamp())}."

@@ -1,8 +1,8 @@
-"""Dagster's event log in SQLite files, over connections that stay open.
+"""Dagster's event log in SQLite files, with connections that stay open.
 
-Dagster opens a file anew for every event, and whoever closes it last lets SQLite move the event
-from its journal into the file. That took fifteen times as long as to write it. Dagster also makes
-the tables of a run's file one by one, and they are the same for every run.
+Dagster opens the file of a run again for every event, and closing it makes SQLite move the event
+from its journal to the file, which takes fifteen times as long as writing it. Dagster also creates
+the tables of each run's file one by one; here the file is a copy of an empty one.
 """
 
 import os
@@ -16,28 +16,29 @@ from uuid import uuid4
 
 import dagster
 from dagster import EventLogEntry
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
-    INDEX_SHARD_NAME,
-    SqliteEventLogStorage,
-    SqliteEventLogStorageWatchdog,
-)
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
-from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, event
 from watchdog.events import FileSystemEvent
 from watchdog.observers import Observer
 
-Heard = Callable[[EventLogEntry, str], Any]
+from floe.orchestration.dagster_internals import (
+    INDEX_SHARD_NAME,
+    SQLITE_BUSY_TIMEOUT_SECONDS,
+    ConfigurableClassData,
+    SqliteEventLogStorage,
+    SqliteEventLogStorageWatchdog,
+)
 
-KEPT = 8
-"""How many files stay open: the index, and those of the runs that were asked for last."""
+EventHandler = Callable[[EventLogEntry, str], Any]
+
+MAX_OPEN = 8
+"""How many files stay open: the index, and those of the runs used last."""
 TEMPLATE = f"empty-{dagster.__version__}.template"
-"""Another Dagster may want other tables."""
+"""Named after the version, because another version may have other tables."""
 JOURNAL = "-wal"
 
 
 class KeptEventLog(SqliteEventLogStorage):
-    """The event log, as dagster.yaml names it."""
+    """The event log storage that dagster.yaml names."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engines = _Engines()
@@ -48,11 +49,11 @@ class KeptEventLog(SqliteEventLogStorage):
     def from_config_value(
         cls, inst_data: ConfigurableClassData | None, config_value: Any
     ) -> "KeptEventLog":
-        """Open it as dagster.yaml says."""
+        """Create the storage from its settings in dagster.yaml."""
         return cls(inst_data=inst_data, **config_value)
 
     def has_table(self, table_name: str) -> bool:
-        """Tell whether a table is there; it stays, once it is."""
+        """Tell whether a table exists; a positive result is cached."""
         if table_name not in self._tables and super().has_table(table_name):
             self._tables.add(table_name)
         return table_name in self._tables
@@ -68,7 +69,7 @@ class KeptEventLog(SqliteEventLogStorage):
                 yield connection
 
     def _prepare(self, shard: str) -> None:
-        """Make the file of a run as a copy of an empty one; one that is there is looked at."""
+        """Create a run's file as a copy of an empty one; initialize an existing file."""
         path = Path(self.path_for_shard(shard))
         if shard != INDEX_SHARD_NAME and not path.exists() and _copy(self._template(), path):
             return
@@ -85,17 +86,17 @@ class KeptEventLog(SqliteEventLogStorage):
         return template
 
     def wipe(self) -> None:
-        """Remove all, and let go of it first."""
+        """Delete everything, after closing the connections."""
         self._engines.dispose()
         super().wipe()
 
     def dispose(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
         super().dispose()
         self._engines.dispose()
 
-    def watch(self, run_id: str, cursor: str | None, callback: Heard) -> None:
-        """Tell of a run's events as they come: they come into the journal beside the file."""
+    def watch(self, run_id: str, cursor: str | None, callback: EventHandler) -> None:
+        """Call back for new events of a run: they appear in the journal beside its file."""
         handler = _Watchdog(self, run_id, callback, cursor)
         watched = self._observer().schedule(handler, self._base_dir, recursive=True)
         self._watchers[run_id][callback] = (handler, watched)
@@ -109,7 +110,9 @@ class KeptEventLog(SqliteEventLogStorage):
 
 
 class _Watchdog(SqliteEventLogStorageWatchdog):
-    def __init__(self, log: KeptEventLog, run_id: str, callback: Heard, cursor: str | None) -> None:
+    def __init__(
+        self, log: KeptEventLog, run_id: str, callback: EventHandler, cursor: str | None
+    ) -> None:
         super().__init__(log, run_id, callback, cursor)
         self._patterns = [self._log_path, self._log_path + JOURNAL]
 
@@ -118,7 +121,7 @@ class _Watchdog(SqliteEventLogStorageWatchdog):
 
 
 class _Engines:
-    """Engines by address, the one that was used last at the end. A child has its own."""
+    """Engines by URL, least recently used first. A forked child opens its own."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, Engine] = OrderedDict()
@@ -126,12 +129,12 @@ class _Engines:
 
     def get(self, address: str) -> Engine:
         if self._owner != os.getpid():
-            # Connections of SQLite do not outlive a fork, and are the parent's to close.
+            # SQLite connections must not be used or closed in a forked child.
             self.dispose(close=False)
             self._owner = os.getpid()
         engine = self._open.pop(address, None) or _open(address)
         self._open[address] = engine
-        while len(self._open) > KEPT:
+        while len(self._open) > MAX_OPEN:
             self._open.popitem(last=False)[1].dispose()
         return engine
 
@@ -146,14 +149,14 @@ def _open(address: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _: object) -> None:
-        # What a process has written outlives it; only a power cut can take the last events along.
+        # Written events survive a crash of the process; only a power cut can lose the last ones.
         connection.execute("PRAGMA synchronous=NORMAL")
 
     return engine
 
 
 def _copy(source: Path, target: Path) -> bool:
-    """Copy a file whole; tell whether nobody else was quicker."""
+    """Copy a file atomically; return False if the target exists by then."""
     draft = target.with_name(f"{TEMPLATE}.{uuid4().hex}")
     shutil.copyfile(source, draft)
     try:

@@ -1,7 +1,7 @@
-"""The I/O manager of Python assets: frames that they return become versions, and come back.
+"""The I/O manager of Python assets: it writes returned frames as versions, and reads versions.
 
-An asset that returns nothing has written by itself. One that names an upstream asset as a
-parameter gets a frame of the version that is right for its partition or business date.
+An asset that returns nothing has written its data itself. A parameter named after an upstream asset
+gets a frame of the version for the asset's partition or business date.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,19 +23,20 @@ from dagster import (
 )
 
 from floe.errors import FloeError
-from floe.execution.assets import (
-    FrameWish,
-    MadeVersion,
-    Moment,
+from floe.execution.asset_versions import (
+    FrameTarget,
+    OutputVersion,
+    VersionKey,
     find_input,
-    look_for_deliveries,
     read_input,
+    receive_deliveries,
     write_frame,
 )
-from floe.execution.frames import Kind, fetched, kind_of, rows_of_keys, spark_frame
-from floe.orchestration.dbt.models import MATERIALIZED
-from floe.orchestration.dbt.reading import last_made
-from floe.orchestration.loading import Loading
+from floe.execution.frames import Kind, convert_frame, frame_kind, rows_of_keys, spark_frame
+from floe.orchestration.business_dates import moment_of_key, run_date
+from floe.orchestration.dbt.model_versions import last_built
+from floe.orchestration.dbt.nodes import MATERIALIZED
+from floe.orchestration.loading import Loading, Parts
 from floe.orchestration.metadata import (
     PARTITION_COLUMN,
     READS,
@@ -44,8 +45,6 @@ from floe.orchestration.metadata import (
     reads_metadata,
     version_metadata,
 )
-from floe.orchestration.moments import moment_of_key, run_date
-from floe.orchestration.parts import Parts
 from floe.orchestration.runtime import RESOURCE, Runtime, runtime_resource, stoppable
 from floe.spec import DatasetSpec
 from floe.spec.identity import dataset_of_dagster_key, run_id
@@ -64,101 +63,101 @@ MODES = get_args(WriteMode)
 class NoFrameError(FloeError):
     """An asset returned something that cannot become a version."""
 
-    def __init__(self, asset: str, found: str) -> None:
+    def __init__(self, asset: str, returned: str) -> None:
         super().__init__(
-            f"The asset '{asset}' returned {found}. Return a DataFrame of Spark or pandas or an "
-            "Arrow table, which floe writes; or nothing, if the asset has written by itself."
+            f"The asset '{asset}' returned {returned}. Return a DataFrame of Spark or pandas or an "
+            "Arrow table, which floe writes; or nothing, if the asset writes its data itself."
         )
 
 
 class WrongParameterTypeError(FloeError):
-    """A parameter of an asset is to be of a type that no dataset can be read as."""
+    """A parameter of an asset is annotated with a type that is no kind of frame."""
 
-    def __init__(self, parameter: str, asset: str, found: str) -> None:
+    def __init__(self, parameter: str, asset: str, annotation: str) -> None:
         super().__init__(
-            f"The parameter '{parameter}' for '{asset}' is annotated with {found}. Use "
-            "pyspark.sql.DataFrame (as without annotation), pandas.DataFrame or pyarrow.Table."
+            f"The parameter '{parameter}' for '{asset}' is annotated with {annotation}. Use "
+            "pyspark.sql.DataFrame (the default), pandas.DataFrame or pyarrow.Table."
         )
 
 
 class ManyKeysError(FloeError):
-    """An asset returned one frame for several partitions, and nothing tells them apart."""
+    """An asset returned one frame for several partitions that cannot be split."""
 
     def __init__(self, asset: str, keys: Sequence[str]) -> None:
         super().__init__(
             f"The asset '{asset}' was run for {len(keys)} partitions ({keys[0]} to {keys[-1]}) and "
-            "returned one frame. Return a dictionary of frames by partition key, or declare the "
-            "dataset's partition_column, or let it run for one partition at a time "
+            "returned one frame. Return a dictionary of frames by partition key, declare the "
+            "dataset's partition_column, or run it for one partition at a time "
             "(backfill_policy: multi_run)."
         )
 
 
 class KeysDifferError(FloeError):
-    """An asset returned frames for other partitions than it was run for."""
+    """An asset returned frames for other partitions than those of the run."""
 
-    def __init__(self, asset: str, missing: Sequence[str], more: Sequence[str]) -> None:
-        said = [f"lacks {', '.join(missing)}"] if missing else []
-        said += [f"has {', '.join(more)} too many"] if more else []
-        super().__init__(f"The dictionary that '{asset}' returned {' and '.join(said)}.")
+    def __init__(self, asset: str, missing: Sequence[str], unexpected: Sequence[str]) -> None:
+        problems = [f"has no {', '.join(missing)}"] if missing else []
+        problems += [f"has unexpected keys: {', '.join(unexpected)}"] if unexpected else []
+        super().__init__(f"The dictionary that '{asset}' returned {' and '.join(problems)}.")
 
 
 class WrongWriteModeError(FloeError):
-    """An asset says that it is written in a way that there is not."""
+    """The write mode of an asset is invalid."""
 
     def __init__(self, asset: str, mode: object) -> None:
         super().__init__(
-            f"The metadata {WRITE} of '{asset}' is '{mode}'. Use one of: {', '.join(MODES)}."
+            f"The metadata {WRITE} of '{asset}' must be one of: {', '.join(MODES)}; got '{mode}'."
         )
 
 
 class FloeIOManager(IOManager):
-    """Writes what assets return as versions, and reads versions for them."""
+    """Writes returned frames as versions, and reads versions as frames."""
 
     def __init__(self, runtime: Runtime, values: IOManager) -> None:
         self._runtime = runtime
         self._values = values
-        """What keeps the values of ops, which are no assets."""
+        """Stores the values of ops, which are not assets."""
         self._reads: dict[str, list[Read]] = {}
-        """What the step under way has read, by the run of which it is a part."""
+        """The versions that each step of a run has read."""
 
     def handle_output(self, context: OutputContext, obj: Any) -> None:
-        """Write a frame as a version of the dataset that has the asset's key."""
+        """Write a frame as a version of the asset's dataset."""
         if not context.has_asset_key:
             self._values.handle_output(context, obj)
         elif obj is not None:
-            with _as_failure():
+            with _errors_as_failure():
                 self._write(context, obj)
 
     def load_input(self, context: InputContext) -> Any:
-        """Read the version of an upstream asset that is right for this run."""
+        """Read the version of an upstream asset for this run's partition or date."""
         if not context.has_asset_key:
             return self._values.load_input(context)
-        with _as_failure():
+        with _errors_as_failure():
             return self._read(context)
 
     def _write(self, context: OutputContext, value: Any) -> None:
         dataset = dataset_of_dagster_key(list(context.asset_key.path))
         default = run_date(context.step_context, self._runtime.zone)
         if not context.has_asset_partitions:
-            made = self._write_one(context, dataset, value, Moment(default))
-            context.add_output_metadata(version_metadata(made))
+            version = self._write_one(context, dataset, value, VersionKey(default))
+            context.add_output_metadata(version_metadata(version))
             return
         keys = list(context.asset_partition_keys)
         frames = self._by_key(dataset, value, keys)
         for key in keys:
             moment = moment_of_key(key, context.asset_partitions_def, default)
-            made = self._write_one(context, dataset, frames[key], moment, key)
-            # Dagster's own way to say it of one partition: an output's metadata is for all.
+            version = self._write_one(context, dataset, frames[key], moment, key)
+            # Metadata of an output applies to all partitions; this is for one.
             context.step_context.add_asset_metadata(
-                version_metadata(made), context.asset_key, partition_key=key
+                version_metadata(version), context.asset_key, partition_key=key
             )
 
     def _by_key(self, dataset: str, value: Any, keys: Sequence[str]) -> Mapping[str, Any]:
         if isinstance(value, Mapping):
             missing = [key for key in keys if key not in value]
-            more = [str(key) for key in value if key not in keys]
-            if missing or more:
-                raise KeysDifferError(dataset, missing, more)
+            unexpected = [str(key) for key in value if key not in keys]
+            if missing or unexpected:
+                raise KeysDifferError(dataset, missing, unexpected)
             return value
         if len(keys) == 1:
             return {keys[0]: value}
@@ -173,11 +172,11 @@ class FloeIOManager(IOManager):
         context: OutputContext,
         dataset: str,
         value: Any,
-        moment: Moment,
+        moment: VersionKey,
         key: str | None = None,
-    ) -> MadeVersion:
+    ) -> OutputVersion:
         attempt = context.step_context.previous_attempt_count + 1
-        wish = FrameWish(
+        wish = FrameTarget(
             dataset,
             moment,
             str(run_id(context.run_id, context.step_key, key, attempt)),
@@ -204,7 +203,7 @@ class FloeIOManager(IOManager):
         return cast("WriteMode", mode)
 
     def _frame(self, dataset: str, value: Any) -> "DataFrame":
-        kind = kind_of(type(value))
+        kind = frame_kind(type(value))
         if kind is None:
             raise NoFrameError(dataset, type(value).__name__)
         if kind == "spark":
@@ -219,19 +218,19 @@ class FloeIOManager(IOManager):
         workspace, spark = self._runtime.repaired(), self._runtime.session()
         if dataset in self._runtime.models:
             keys = list(context.asset_partition_keys) if context.has_asset_partitions else []
-            made = last_made(context.instance, context.asset_key, keys)
-            self._tell(context, dataset, [made.tag])
-            return fetched(made.frame(workspace, spark, keys), kind)
+            version = last_built(context.instance, context.asset_key, keys)
+            self._record_reads(context, dataset, [version.tag])
+            return convert_frame(version.frame(workspace, spark, keys), kind)
         wanted, until = self._wanted(context)
         arrivals: list[Arrival] = []
-        if dataset not in self._runtime.made:
-            arrivals = look_for_deliveries(workspace, spark, dataset, _days(wanted, until))
+        if dataset not in self._runtime.produced:
+            arrivals = receive_deliveries(workspace, spark, dataset, _days(wanted, until))
         planned = find_input(workspace, dataset, wanted, until=until, arrivals=arrivals)
-        self._tell(context, dataset, planned.tags)
-        return fetched(read_input(workspace, spark, planned), kind)
+        self._record_reads(context, dataset, planned.tags)
+        return convert_frame(read_input(workspace, spark, planned), kind)
 
-    def _wanted(self, context: InputContext) -> tuple[list[Moment], date]:
-        """Return the moments whose versions are wanted, and the date that none may be after."""
+    def _wanted(self, context: InputContext) -> tuple[list[VersionKey], date]:
+        """Return the version keys to read, and the latest allowed business date."""
         step = context.step_context
         until = run_date(step, self._runtime.zone)
         if not context.has_asset_partitions:
@@ -240,14 +239,14 @@ class FloeIOManager(IOManager):
         keys = context.asset_partition_keys
         return [moment_of_key(key, definition, until) for key in keys], until
 
-    def _tell(self, context: InputContext, dataset: str, tags: Sequence[str]) -> None:
-        self._note(context, [(dataset, tag) for tag in tags])
+    def _record_reads(self, context: InputContext, dataset: str, tags: Sequence[str]) -> None:
+        self._add_reads_metadata(context, [(dataset, tag) for tag in tags])
         context.log.info(f"{dataset}: reading {', '.join(tags)}")
 
-    def _note(self, context: InputContext, reads: Sequence[Read]) -> None:
-        """Let every output of the step say what was read, also if it is not written here."""
+    def _add_reads_metadata(self, context: InputContext, reads: Sequence[Read]) -> None:
+        """Record the versions that were read in the metadata of every output of the step."""
         step = context.step_context
-        # A run for several partitions takes a step for one after the other.
+        # In a run for a range, the step runs for one partition after the other.
         key = step.partition_key if step.has_partition_key else ""
         known = self._reads.setdefault(f"{step.run_id}/{step.step.key}/{key}", [])
         known += [read for read in reads if read not in known]
@@ -256,11 +255,11 @@ class FloeIOManager(IOManager):
 
 
 def floe_io_manager(site: "Site") -> "IOManagerDefinition":
-    """Return the I/O manager that assets have when they name none."""
+    """Return the default I/O manager of assets."""
 
     @io_manager(
         required_resource_keys={RESOURCE},
-        description="Writes frames that assets return as versions, and reads versions for them.",
+        description="Writes returned frames as versions, and reads versions as frames.",
     )
     def manager(context: InitResourceContext) -> FloeIOManager:
         folder = site.state_dir / "dagster" / "values"
@@ -271,24 +270,24 @@ def floe_io_manager(site: "Site") -> "IOManagerDefinition":
 
 
 def _kind(context: InputContext, dataset: str) -> Kind:
-    """Return as which kind of frame a parameter is annotated; Spark's when it is not."""
+    """Return the kind of frame that a parameter is annotated with; Spark by default."""
     wanted = context.dagster_type.typing_type
     if context.dagster_type.is_any or wanted in (None, Any):
         return "spark"
-    kind = kind_of(wanted) if isinstance(wanted, type) else None
+    kind = frame_kind(wanted) if isinstance(wanted, type) else None
     if kind is None:
         name = getattr(wanted, "__name__", str(wanted))
         raise WrongParameterTypeError(context.name, dataset, name)
     return kind
 
 
-def _days(wanted: Sequence[Moment], until: date) -> list[date]:
+def _days(wanted: Sequence[VersionKey], until: date) -> list[date]:
     return [moment.business_date for moment in wanted] or [until]
 
 
 @contextmanager
-def _as_failure() -> Iterator[None]:
-    """Say what went wrong in floe's one sentence: a stack of ours helps nobody."""
+def _errors_as_failure() -> Iterator[None]:
+    """Report floe's errors as one sentence, without a stack trace."""
     try:
         yield
     except FloeError as error:
@@ -296,28 +295,32 @@ def _as_failure() -> Iterator[None]:
 
 
 def build_io_manager(loading: Loading, parts: Parts) -> Parts:
-    """Let steps find the project, and assets have their frames kept, unless they say otherwise."""
+    """Add the project's runtime and the default I/O manager as resources."""
     site = loading.site
-    made = {dataset_of_dagster_key(list(spec.key.path)): spec for spec in _made_here(parts)}
-    undeclared = {
-        name: _declaration(spec) for name, spec in made.items() if name not in site.spec.datasets
+    produced = {
+        dataset_of_dagster_key(list(spec.key.path)): spec for spec in _project_assets(parts)
     }
-    models = frozenset(name for name, spec in made.items() if MATERIALIZED in spec.metadata)
+    undeclared = {
+        name: _declaration(spec)
+        for name, spec in produced.items()
+        if name not in site.spec.datasets
+    }
+    models = frozenset(name for name, spec in produced.items() if MATERIALIZED in spec.metadata)
     resources = {
-        RESOURCE: runtime_resource(site, undeclared, made, models),
+        RESOURCE: runtime_resource(site, undeclared, produced, models),
         "io_manager": floe_io_manager(site),
     }
     return replace(parts, resources={**resources, **parts.resources})
 
 
-def _made_here(parts: Parts) -> Iterator[AssetSpec]:
-    for one in parts.assets:
-        if isinstance(one, AssetsDefinition) and one.is_executable:
-            yield from one.specs
+def _project_assets(parts: Parts) -> Iterator[AssetSpec]:
+    for asset in parts.assets:
+        if isinstance(asset, AssetsDefinition) and asset.is_executable:
+            yield from asset.specs
 
 
 def _declaration(spec: AssetSpec) -> DatasetSpec:
-    """Return how a dataset is declared that only its asset tells of: a lake table."""
+    """Return the declaration of an undeclared dataset: a lake table."""
     column = spec.metadata.get(PARTITION_COLUMN)
     return DatasetSpec(
         description=spec.description or "",

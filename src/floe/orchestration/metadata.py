@@ -1,14 +1,16 @@
-"""The names under which runs of assets leave what floe knows of them in Dagster's event log.
+"""Metadata keys that floe writes to Dagster's assets and event log.
 
-Whoever makes a version writes these into the materialisation; the observer reads them there.
-What Dagster has a name for itself keeps that name: `dagster/row_count`, `dagster/column_schema`,
+Code that writes a version adds these keys to its materialization, where the observer reads them.
+Where Dagster defines a key, floe uses it: `dagster/row_count`, `dagster/column_schema`,
 `dagster/column_lineage`.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dagster import (
+    AssetKey,
     JsonMetadataValue,
     TableColumn,
     TableColumnConstraints,
@@ -16,54 +18,58 @@ from dagster import (
 )
 
 from floe.catalog.schemas import Column
-from floe.execution.assets import MadeVersion
+from floe.execution.asset_versions import OutputVersion
+from floe.spec import DatasetSpec, ProcessSpec
+from floe.spec.governance import Owner
+from floe.spec.identity import dagster_key
+from floe.spec.processes import Engine
 
 Read = tuple[str, str]
-"""A dataset that was read, and the tag of the version."""
+"""A dataset that was read, and the tag of its version."""
 
 VERSION = "floe/version"
-"""The tag of the version that was made."""
+"""The tag of the new version."""
 SIZE = "floe/bytes"
-"""How many bytes the version takes."""
+"""The size of the version in bytes."""
 SNAPSHOT = "floe/snapshot"
-"""The snapshot of the lake table that the version is."""
+"""The table snapshot of the version."""
 READS = "floe/reads"
-"""What was read, as a list of {"dataset": …, "version": …}."""
+"""The versions that were read, as a list of {"dataset": …, "version": …}."""
 SQL = "floe/sql"
-"""The SQL that made it, as it was run."""
+"""The executed SQL."""
 RUN = "floe/run"
-"""The run as the catalog knows it. Where it stands, the run has reported itself already."""
+"""The run id in the catalog. A run with this key has reported itself."""
 CHECKED = "floe/checked"
 """Whether the version was audited before it was published."""
 AWAITS = "floe/awaits"
-"""The checks that the version, which others may read already, has to pass before it is good."""
+"""The checks that a version must still pass, although others may read it already."""
 STARTED, ENDED = "floe/started_at", "floe/ended_at"
-"""When a part of a step began and ended: a model or a test of dbt."""
+"""Start and end of a part of a step: a dbt model or test."""
 VERSIONS = "floe/versions"
-"""The versions that were made by what is told of as one, by dataset."""
+"""The versions of all models by dataset, if one asset stands for a dbt project."""
 FAILED = "floe/failed"
-"""On a step that failed: which models and tests of dbt did, and what dbt said of each."""
+"""On a failed step: the failed dbt models and tests, with dbt's messages."""
 LOG = "floe/log"
-"""Where the log of a run is, when it failed."""
+"""The path of the log of a failed run."""
 FAILED_ROWS = "floe/failed_rows"
-"""Of a check: how many rows did not pass it."""
+"""Of a check: the number of failed rows."""
 WRITE = "floe/write"
-"""On the definition of a Python asset: how its frame is written, when not as is usual."""
+"""On a Python asset: how its frame is written, if not the default way."""
 PARTITION_COLUMN = "partition_expr"
-"""On the definition of a Python asset: the column that holds the partition, as Dagster names it."""
+"""On a Python asset: the partition column, under Dagster's name for it."""
 PRODUCER_CHECK = "floe_producer"
-"""The check of an asset that others make: whether its last producer succeeded."""
+"""The check of an external asset: whether its last producer run succeeded."""
 ROWS, SCHEMA = "dagster/row_count", "dagster/column_schema"
 
 
-def version_metadata(made: MadeVersion, reads: Sequence[Read] = ()) -> dict[str, Any]:
-    """Return what a materialisation says of the version that it is."""
+def version_metadata(version: OutputVersion, reads: Sequence[Read] = ()) -> dict[str, Any]:
+    """Return the metadata of the materialization of a version."""
     known: dict[str, Any] = {
-        VERSION: made.tag,
-        ROWS: made.rows,
-        SIZE: made.size,
-        SNAPSHOT: made.snapshot,
-        SCHEMA: schema_metadata(made.columns),
+        VERSION: version.tag,
+        ROWS: version.rows,
+        SIZE: version.size,
+        SNAPSHOT: version.snapshot,
+        SCHEMA: schema_metadata(version.columns),
         READS: reads_metadata(reads) if reads else None,
         CHECKED: True,
     }
@@ -71,16 +77,62 @@ def version_metadata(made: MadeVersion, reads: Sequence[Read] = ()) -> dict[str,
 
 
 def reads_metadata(reads: Sequence[Read]) -> JsonMetadataValue:
-    """Return what was read as metadata."""
+    """Return the versions that were read, as metadata."""
     return JsonMetadataValue([{"dataset": dataset, "version": tag} for dataset, tag in reads])
 
 
 def schema_metadata(columns: Sequence[Column]) -> TableSchema | None:
-    """Return the columns of a version as metadata; None, where they are not known."""
-    return TableSchema([_column(one) for one in columns]) if columns else None
+    """Return the columns of a version as metadata, or None if unknown."""
+    return TableSchema([_column(column) for column in columns]) if columns else None
 
 
 def _column(column: Column) -> TableColumn:
     return TableColumn(
         column.name, column.type, constraints=TableColumnConstraints(nullable=column.nullable)
     )
+
+
+KINDS: dict[Engine, set[str]] = {
+    "spark_sql": {"spark", "sql"},
+    "pyspark": {"spark", "python"},
+    "python": {"python", "pandas"},
+    "command": {"shell"},
+    "database": {"sql"},
+}
+LONGEST_TAG = 63
+
+
+def asset_key(dataset: str) -> AssetKey:
+    """Return the asset key of a dataset."""
+    return AssetKey(dagster_key(dataset))
+
+
+def group_of(name: str, dataset: DatasetSpec | None) -> str:
+    """Return the group of a dataset: its category, else its schema."""
+    category = dataset.category if dataset is not None else None
+    return plain(category or name.partition(".")[0])
+
+
+def owners_of(*owners: Owner | None) -> list[str]:
+    """Return the first given owner in Dagster's form: e-mail address and team."""
+    owner = next(filter(None, owners), None)
+    if owner is None:
+        return []
+    return [*([owner.email] if owner.email else []), f"team:{owner.team}"]
+
+
+def tags_of(*tags: Iterable[str]) -> dict[str, str]:
+    """Return floe tags as Dagster tags, with invalid characters replaced."""
+    words = [word for group in tags for word in group]
+    return {re.sub(r"[^\w.-]", "_", word, flags=re.ASCII)[:LONGEST_TAG]: "" for word in words}
+
+
+def kinds_of(process: ProcessSpec | None, dataset: DatasetSpec | None) -> set[str]:
+    """Return the technology icons (kinds) of a process and its dataset."""
+    engine = KINDS[process.runs_on] if process is not None else set()
+    return engine | ({plain(dataset.format)} if dataset is not None else set())
+
+
+def plain(text: str) -> str:
+    """Replace characters that Dagster does not allow in names by `_`."""
+    return re.sub(r"\W", "_", text, flags=re.ASCII)

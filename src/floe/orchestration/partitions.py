@@ -1,13 +1,15 @@
-"""From `orchestration.partitions` to Dagster's definitions, and what their keys stand for."""
+"""Dagster's definitions of `orchestration.partitions`, and their newest keys."""
 
-from collections.abc import Iterator, Set
-from contextlib import suppress
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
+from typing import Any
 
 from dagster import (
+    DagsterInstance,
     DagsterInvalidDefinitionError,
     DynamicPartitionsDefinition,
+    MultiPartitionKey,
     MultiPartitionsDefinition,
     StaticPartitionsDefinition,
     TimeWindowPartitionsDefinition,
@@ -15,18 +17,17 @@ from dagster import (
 )
 
 from floe.clock import now
-from floe.orchestration.loading import Loading
-from floe.orchestration.parts import AnyPartitions, Parts
+from floe.orchestration.loading import AnyPartitions, Loading, Parts
 from floe.spec.calendars import Calendar
-from floe.spec.identity import business_date_of_key
-from floe.spec.orchestration import (
+from floe.spec.partitions import (
     DynamicPartitions,
     MultiPartitions,
     Partitions,
     StaticPartitions,
     TimeWindow,
+    parse_bound,
+    ticks,
 )
-from floe.spec.windows import parse_bound, ticks
 
 _FIELDS = {
     "@hourly": "0 * * * *",
@@ -37,21 +38,21 @@ _FIELDS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-"""The macros of cron. Dagster sees what kind of window it is only by the five fields."""
+"""Cron macros: Dagster recognizes the kind of window only from the five fields."""
 
 
 def build_partitions(loading: Loading, parts: Parts) -> Parts:
-    """Turn every partition definition of the project into one of Dagster's."""
+    """Build Dagster's partition definitions from floe.yaml."""
     declared = loading.site.spec.orchestration.partitions
-    made: dict[str, AnyPartitions] = {}
-    # Those with several dimensions come last: they name others.
-    for name in sorted(declared, key=lambda one: isinstance(declared[one], MultiPartitions)):
+    built: dict[str, AnyPartitions] = {}
+    # Multi-dimensional definitions come last, because they refer to others.
+    for name in sorted(declared, key=lambda key: isinstance(declared[key], MultiPartitions)):
         path = ("orchestration", "partitions", name)
         try:
-            made[name] = _build(loading, name, declared[name], made)
+            built[name] = _build(loading, name, declared[name], built)
         except DagsterInvalidDefinitionError as error:
             raise loading.refusal(path, str(error).rstrip(".")) from error
-    return replace(parts, partitions=made)
+    return replace(parts, partitions=built)
 
 
 def _build(
@@ -72,17 +73,17 @@ def _build_multi(
     loading: Loading, name: str, partitions: MultiPartitions, others: dict[str, AnyPartitions]
 ) -> AnyPartitions:
     dimensions = {
-        # A name of floe.yaml has no slash: what is declared in place takes nobody's name.
+        # Names in floe.yaml have no slash, so an inline dimension cannot clash with one.
         dimension: others[inner]
         if isinstance(inner, str)
         else _build(loading, f"{name}/{dimension}", inner, others)
         for dimension, inner in partitions.partitions.items()
     }
-    windows = [one for one, inner in dimensions.items() if _is_window(inner)]
+    windows = [dimension for dimension, inner in dimensions.items() if _is_window(inner)]
     if len(windows) > 1:
         path = ("orchestration", "partitions", name, "partitions", windows[1])
-        message = f"'{windows[0]}' and '{windows[1]}' are both dimensions of time"
-        hint = "Keep one: the business date of a key must be clear."
+        message = f"'{windows[0]}' and '{windows[1]}' are both time dimensions"
+        hint = "Keep one: a key has one business date."
         raise loading.refusal(path, message, hint)
     return MultiPartitionsDefinition(dimensions)
 
@@ -96,7 +97,7 @@ def _build_window(loading: Loading, window: TimeWindow) -> TimeWindowPartitionsD
     cron = _FIELDS.get(window.cron_schedule, window.cron_schedule)
     start = parse_bound(window, window.start)
     end = parse_bound(window, window.end) if window.end is not None else None
-    assert start is not None, "the rules of floe.yaml have read it"
+    assert start is not None, "floe.yaml was validated"
     exclusions: list[str | datetime] = []
     if window.calendar is not None:
         calendar = spec.calendar_named(window.calendar)
@@ -113,10 +114,10 @@ def _build_window(loading: Loading, window: TimeWindow) -> TimeWindowPartitionsD
 
 
 def _horizon(start: datetime) -> datetime:
-    """Return until when days without business are looked up: the end of the next decade.
+    """Return until when non-business days are excluded: the end of the next decade.
 
-    The days are part of the definition, and what Dagster remembers of a definition is lost when
-    it changes. So it must be the same tomorrow, and long enough for a process that runs for years.
+    They are part of the definition, and Dagster discards its state when a definition changes. So
+    the horizon must not move daily, and must suffice for a process that runs for years.
     """
     year = max(start.year, now().year)
     return datetime(year // 10 * 10 + 20, 1, 1)  # noqa: DTZ001 - wall time of the window's zone
@@ -125,9 +126,9 @@ def _horizon(start: datetime) -> datetime:
 def _exclusions(
     calendar: Calendar, cron: str, start: datetime, end: datetime
 ) -> Iterator[str | datetime]:
-    """Yield the windows without business: weekends by one cron expression, holidays one by one.
+    """Yield the excluded windows: weekends as one cron expression, holidays one by one.
 
-    Dagster goes through what is listed with every question, so the list is kept short.
+    Dagster scans this list on every lookup, so it is kept short.
     """
     worked = {day.weekday() for day in calendar.remove}
     regular = calendar.weekend - worked
@@ -143,10 +144,10 @@ def _exclusions(
 
 
 def _weekends(calendar: Calendar, weekdays: Set[int], year: int) -> set[date]:
-    """Return the days of weekends that have business now and then, and have none on that day."""
+    """Return the non-business days of a year on the given weekdays."""
     if not weekdays:
         return set()
-    days = (date(year, 1, 1) + timedelta(days=number) for number in range(366))
+    days = (date(year, 1, 1) + timedelta(days=offset) for offset in range(366))
     return {day for day in days if day.weekday() in weekdays and not calendar.is_business_day(day)}
 
 
@@ -158,41 +159,13 @@ def _windows_of(cron: str, day: date) -> Iterator[datetime]:
         yield tick
 
 
-def business_date_of(partitions: AnyPartitions, key: str) -> date | None:
-    """Return the business date that a partition key stands for; None when it has none.
-
-    It is the day on which the window begins, in the window's zone. What the key says of the day
-    holds even if the window has no such key any more: something was made for that day.
-    """
-    if isinstance(partitions, MultiPartitionsDefinition):
-        keys = partitions.get_partition_key_from_str(key).keys_by_dimension
-        dates = (
-            business_date_of(dimension.partitions_def, keys[dimension.name])
-            for dimension in partitions.partitions_defs
-        )
-        return next((one for one in dates if one is not None), None)
-    if isinstance(partitions, TimeWindowPartitionsDefinition):
-        return _date_of(partitions, key)
-    return None
-
-
-def _date_of(window: TimeWindowPartitionsDefinition, key: str) -> date | None:
-    # When the clocks go back, Dagster adds the offset to the second of two hours of one name.
-    for fmt in (window.fmt, f"{window.fmt}%z"):
-        with suppress(ValueError):
-            found = business_date_of_key(key, fmt)
-            has_day = any(letter in window.fmt for letter in ("%d", "%j", "%x", "%c"))
-            return found if has_day else window.start_time_for_partition_key(key).date()
-    return None
-
-
 def latest_key(
     partitions: TimeWindowPartitionsDefinition, at: datetime | None = None
 ) -> str | None:
-    """Return the key of the newest window that has begun; None before the first has.
+    """Return the key of the newest window that has started, or None.
 
-    Dagster's last key is another one on a day without business: with `end_offset: 1` the next
-    business day has its key already then.
+    Dagster's last key differs on a non-business day: with `end_offset: 1` the key of the next
+    business day exists already.
     """
     at = now() if at is None else at
     with partition_loading_context(effective_dt=at):
@@ -202,3 +175,37 @@ def latest_key(
         if window is None:
             return None
         return partitions.get_partition_key_for_timestamp(window.start.timestamp())
+
+
+def newest_keys(
+    partitions: AnyPartitions, at: datetime | None = None, store: DagsterInstance | None = None
+) -> Sequence[str]:
+    """Return the newest keys: one, or with a second dimension one per key of that dimension.
+
+    Of dynamic keys the newest is the one that was added last. Static keys are all equally new.
+    """
+    with partition_loading_context(at, store):
+        return _newest(partitions, at)
+
+
+def _newest(partitions: AnyPartitions, at: datetime | None) -> Sequence[str]:
+    match partitions:
+        case TimeWindowPartitionsDefinition():
+            newest = latest_key(partitions, at)
+        case DynamicPartitionsDefinition():
+            newest = partitions.get_last_partition_key()
+        case MultiPartitionsDefinition():
+            return _newest_of_time(partitions, at)
+        case _:
+            return partitions.get_partition_keys()
+    return [] if newest is None else [newest]
+
+
+def _newest_of_time(partitions: MultiPartitionsDefinition, at: datetime | None) -> Sequence[str]:
+    keys: list[dict[str, str]] = [{}]
+    for dimension in partitions.partitions_defs:
+        inner: Any = dimension.partitions_def
+        is_time = isinstance(inner, TimeWindowPartitionsDefinition)
+        own = _newest(inner, at) if is_time else inner.get_partition_keys()
+        keys = [{**key, dimension.name: inner_key} for key in keys for inner_key in own]
+    return [MultiPartitionKey(key) for key in keys]

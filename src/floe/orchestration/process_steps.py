@@ -1,7 +1,7 @@
-"""Run a process as a step of Dagster, for the partition of the run or for its business date.
+"""Run a process as a Dagster step, for the partition or the business date of the run.
 
-In a run for several partitions the step is run for each of them in turn (`ranges.py`), so that each
-is a run of its own in the catalog, with versions of its own.
+In a run for several partitions the step runs once for each (`ranges.py`), so that each has its own
+run and versions in the catalog.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,14 @@ from dagster import (
 from floe.catalog.runs import find_run
 from floe.catalog.versions import REJECTED
 from floe.errors import FloeError
-from floe.execution.assets import MadeVersion, Moment, made_by
-from floe.execution.logs import run_log_path
-from floe.execution.planning import Wish
-from floe.execution.receiving import missing_explained, receive_for, refuse_rejected
-from floe.execution.runner import Circumstances, run_process
+from floe.execution.asset_versions import OutputVersion, VersionKey, output_versions
+from floe.execution.batch import receive_and_run
+from floe.execution.planning import RunOptions
+from floe.execution.reporting import run_log_path
+from floe.execution.runner import RunContext
 from floe.execution.versions.arrivals import Arrival
-from floe.orchestration.describing import plain
-from floe.orchestration.metadata import FAILED_ROWS, LOG, RUN, Read, version_metadata
-from floe.orchestration.moments import moment_of_key, run_date
+from floe.orchestration.business_dates import moment_of_key, run_date
+from floe.orchestration.metadata import FAILED_ROWS, LOG, RUN, Read, plain, version_metadata
 from floe.orchestration.runtime import RESOURCE, Runtime, stoppable
 from floe.quality import Verdict
 from floe.spec import ProcessSpec
@@ -40,94 +39,88 @@ from floe.spec.identity import run_id
 
 @dataclass(frozen=True)
 class OutputAsset:
-    """An output of a process, and the asset that it is."""
+    """An output of a process, and its asset."""
 
     alias: str
     dataset: str
     key: AssetKey
-    of_dataset: AssetKey
-    """The key of the dataset: another one where a second process writes it."""
+    dataset_key: AssetKey
+    """The asset key of the dataset; differs from `key` for a second writer."""
 
 
 @dataclass(frozen=True)
-class _Turn:
-    """What a step is to do: the partition key, what it stands for, and the run that it is."""
+class _Task:
+    """The partition key of a step, its business date, and the id of its floe run."""
 
     key: str | None
-    moment: Moment
+    moment: VersionKey
     run_id: str
 
 
 @dataclass(frozen=True)
-class _Done:
-    """What came of it."""
+class _Result:
+    """The versions that a step wrote and read."""
 
-    turn: _Turn
-    made: Mapping[str, MadeVersion]
-    """By dataset."""
+    task: _Task
+    versions: Mapping[str, OutputVersion]
+    """The written versions, by dataset."""
     reads: Sequence[Read]
 
 
 @dataclass(frozen=True)
 class ProcessStep:
-    """The work of a process, as Dagster starts it."""
+    """A process as a Dagster step."""
 
     name: str
     spec: ProcessSpec
     outputs: tuple[OutputAsset, ...]
     checks: Mapping[str, Mapping[str, str]]
-    """The checks of each dataset: their names, and what they are for."""
+    """The checks of each dataset: their names and descriptions."""
 
     def run(self, context: AssetExecutionContext) -> Iterator[Any]:
-        """Run the process; then tell what was made, or what went wrong."""
+        """Run the process, and yield its materializations or its failed checks."""
         runtime: Runtime = getattr(context.resources, RESOURCE)
-        turn = _turn(context, runtime)
+        task = _task_of(context, runtime)
         try:
-            with _as_failure(runtime, turn):
-                done = self._take(context, runtime, turn)
+            with _errors_as_failure(runtime, task):
+                result = self._execute(context, runtime, task)
         except Failure:
-            yield from self._rejections(runtime, turn)
+            yield from self._rejections(runtime, task)
             raise
         for output in self.outputs:
             yield MaterializeResult(
                 output.key,
-                metadata=_metadata(done, output),
-                check_results=self._verdicts(output, done),
+                metadata=_metadata(result, output),
+                check_results=self._verdicts(output, result),
             )
-            if output.key != output.of_dataset:
+            if output.key != output.dataset_key:
                 yield AssetMaterialization(
-                    output.of_dataset, partition=turn.key, metadata=_metadata(done, output)
+                    output.dataset_key, partition=task.key, metadata=_metadata(result, output)
                 )
 
-    def _take(self, context: AssetExecutionContext, runtime: Runtime, turn: _Turn) -> _Done:
+    def _execute(self, context: AssetExecutionContext, runtime: Runtime, task: _Task) -> _Result:
         workspace = runtime.repaired()
         with stoppable() as cancellation:
-            arrivals = receive_for(
+            receive_and_run(
                 workspace,
                 runtime.sparks,
-                [self.spec],
-                turn.moment.business_date,
-                lambda arrival: context.log.info(_arrived(arrival)),
+                RunOptions(self.name, task.moment.business_date, task.moment.partition),
+                RunContext(
+                    run_id=task.run_id,
+                    parent=context.run.run_id,
+                    listener=context.log.info,
+                    cancellation=cancellation,
+                ),
+                lambda arrival: context.log.info(_describe_arrival(arrival)),
             )
-            refuse_rejected(self.spec, arrivals)
-            cancellation.check()
-            wish = Wish(self.name, turn.moment.business_date, turn.moment.partition)
-            how = Circumstances(
-                run_id=turn.run_id,
-                parent=context.run.run_id,
-                listener=context.log.info,
-                cancellation=cancellation,
-            )
-            with missing_explained(arrivals):
-                run_process(workspace, runtime.sparks, wish, how)
-        made = {one.dataset: one for one in made_by(workspace, turn.run_id)}
-        return _Done(turn, made, self._reads(runtime, turn.run_id))
+        versions = {version.dataset: version for version in output_versions(workspace, task.run_id)}
+        return _Result(task, versions, self._reads(runtime, task.run_id))
 
     def _reads(self, runtime: Runtime, run: str) -> list[Read]:
         with runtime.workspace.catalog.reading() as session:
-            found = find_run(session, run)
-            noted = (found.facets_json or {}).get("floe", {}) if found is not None else {}
-        inputs = noted.get("inputs") or {}
+            record = find_run(session, run)
+            facets = (record.facets_json or {}).get("floe", {}) if record is not None else {}
+        inputs = facets.get("inputs") or {}
         return [
             (self.spec.inputs[alias].dataset, tag)
             for alias, tags in inputs.items()
@@ -135,17 +128,19 @@ class ProcessStep:
             for tag in tags
         ]
 
-    def _verdicts(self, output: OutputAsset, done: _Done) -> list[AssetCheckResult]:
-        found = {plain(one.label): one for one in done.made[output.dataset].verdicts}
+    def _verdicts(self, output: OutputAsset, result: _Result) -> list[AssetCheckResult]:
+        verdicts = {
+            plain(verdict.label): verdict for verdict in result.versions[output.dataset].verdicts
+        }
         names = self.checks[output.dataset]
-        return [_check_result(output.key, name, found.get(name)) for name in names]
+        return [_check_result(output.key, name, verdicts.get(name)) for name in names]
 
-    def _rejections(self, runtime: Runtime, turn: _Turn) -> Iterator[AssetCheckResult]:
-        """Tell of the checks that a version did not pass."""
+    def _rejections(self, runtime: Runtime, task: _Task) -> Iterator[AssetCheckResult]:
+        """Yield the checks of rejected versions."""
         rejected = {
-            one.dataset: one
-            for one in made_by(runtime.workspace, turn.run_id)
-            if one.state == REJECTED
+            version.dataset: version
+            for version in output_versions(runtime.workspace, task.run_id)
+            if version.state == REJECTED
         }
         for output in self.outputs:
             version = rejected.get(output.dataset)
@@ -155,26 +150,26 @@ class ProcessStep:
                     yield _check_result(output.key, name, verdict)
 
 
-def _turn(context: AssetExecutionContext, runtime: Runtime) -> _Turn:
-    # Not public, and the only way to the key that the event log knows the step by.
+def _task_of(context: AssetExecutionContext, runtime: Runtime) -> _Task:
+    # Not public, but the only way to the step key of the event log.
     step = context.get_step_execution_context()
     default = run_date(step, runtime.zone)
     definition = context.assets_def.partitions_def
     key = None if definition is None else context.partition_key
-    moment = Moment(default) if key is None else moment_of_key(key, definition, default)
+    moment = VersionKey(default) if key is None else moment_of_key(key, definition, default)
     own_id = run_id(step.run_id, step.step.key, key, context.retry_number + 1)
-    return _Turn(key, moment, str(own_id))
+    return _Task(key, moment, str(own_id))
 
 
-def _metadata(done: _Done, output: OutputAsset) -> dict[str, Any]:
-    made = done.made[output.dataset]
-    return {**version_metadata(made, done.reads), RUN: done.turn.run_id}
+def _metadata(result: _Result, output: OutputAsset) -> dict[str, Any]:
+    version = result.versions[output.dataset]
+    return {**version_metadata(version, result.reads), RUN: result.task.run_id}
 
 
 def _check_result(key: AssetKey, name: str, verdict: Verdict | None) -> AssetCheckResult:
     if verdict is None:
-        said = "Nothing was measured."
-        return AssetCheckResult(passed=False, asset_key=key, check_name=name, description=said)
+        message = "The check was not evaluated."
+        return AssetCheckResult(passed=False, asset_key=key, check_name=name, description=message)
     failed = verdict.failed_rows
     return AssetCheckResult(
         passed=verdict.status == "PASS",
@@ -188,17 +183,17 @@ def _check_result(key: AssetKey, name: str, verdict: Verdict | None) -> AssetChe
     )
 
 
-def _arrived(arrival: Arrival) -> str:
-    said = f"{arrival.dataset} {arrival.tag or ''}: {arrival.state}".replace(" :", ":")
-    return f"{said}, {arrival.reason}" if arrival.reason else said
+def _describe_arrival(arrival: Arrival) -> str:
+    summary = f"{arrival.dataset} {arrival.tag or ''}: {arrival.state}".replace(" :", ":")
+    return f"{summary}, {arrival.reason}" if arrival.reason else summary
 
 
 @contextmanager
-def _as_failure(runtime: Runtime, turn: _Turn) -> Iterator[None]:
-    """Say what went wrong in floe's one sentence, with its log: a stack of ours helps nobody."""
+def _errors_as_failure(runtime: Runtime, task: _Task) -> Iterator[None]:
+    """Report floe's errors as one sentence with the log, without a stack trace."""
     try:
         yield
     except FloeError as error:
-        log = run_log_path(runtime.workspace.site.state_dir, turn.run_id)
+        log = run_log_path(runtime.workspace.site.state_dir, task.run_id)
         metadata = {LOG: MetadataValue.path(log)} if log.exists() else {}
         raise Failure(str(error), metadata=metadata) from None

@@ -1,42 +1,55 @@
-"""The processes of floe.yaml as assets: each is computed by floe's runner, and reports there."""
+"""Processes as assets, and the jobs for processes that datasets trigger."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from dagster import (
     AssetCheckSpec,
     AssetExecutionContext,
     AssetKey,
     AssetsDefinition,
+    AssetSelection,
     AssetSpec,
     In,
     Nothing,
     OpDefinition,
     Out,
+    define_asset_job,
 )
 
-from floe.orchestration.cycles import without_cycles
-from floe.orchestration.describing import asset_key, group_of, kinds_of, owners_of, plain, tags_of
-from floe.orchestration.loading import Loading
-from floe.orchestration.metadata import SQL
-from floe.orchestration.parts import Parts
+from floe.orchestration.dagster_internals import (
+    MAX_RETRIES_TAG,
+    RETRY_ON_ASSET_OR_OP_FAILURE_TAG,
+)
+from floe.orchestration.loading import Loading, Parts
+from floe.orchestration.metadata import (
+    SQL,
+    asset_key,
+    group_of,
+    kinds_of,
+    owners_of,
+    plain,
+    tags_of,
+)
 from floe.orchestration.process_steps import OutputAsset, ProcessStep
-from floe.orchestration.ranges import RESOURCE as KEY_BY_KEY
-from floe.orchestration.ranges import key_by_key_resources
+from floe.orchestration.ranges import RESOURCE as PER_KEY
+from floe.orchestration.ranges import per_key_resources
 from floe.orchestration.runtime import RESOURCE
 from floe.spec import ProcessSpec
 from floe.spec.findings import Finding, SpecError
 from floe.spec.processes import EARLIER_DATES
+from floe.spec.sql import process_sql
 
 PROCESS_TAG = "floe/process"
-# Dagster looks at a type anew with each input and output that is made.
+# Shared, because Dagster resolves the type again for each In and Out that is created.
 _INPUT, _OUTPUT = In(Nothing), Out(Nothing)
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """A process on its way to an asset: which key each output has."""
+    """A process with the asset keys of its outputs, before it becomes an asset."""
 
     name: str
     spec: ProcessSpec
@@ -47,15 +60,15 @@ class _Draft:
 def build_processes(loading: Loading, parts: Parts) -> Parts:
     """Add an asset for each output of each process."""
     drafts = _drafts(loading, parts)
-    made_before = [one for one in parts.assets if isinstance(one, AssetsDefinition)]
-    taken = {one.node_def.name for one in made_before if one.is_executable}
-    made = [_assets(loading, draft, taken) for draft in drafts]
-    resources = {**parts.resources, **key_by_key_resources()}
-    return replace(parts, assets=(*parts.assets, *made), resources=resources)
+    existing = [asset for asset in parts.assets if isinstance(asset, AssetsDefinition)]
+    taken = {asset.node_def.name for asset in existing if asset.is_executable}
+    definitions = [_assets(loading, draft, taken) for draft in drafts]
+    resources = {**parts.resources, **per_key_resources()}
+    return replace(parts, assets=(*parts.assets, *definitions), resources=resources)
 
 
 def _drafts(loading: Loading, parts: Parts) -> list[_Draft]:
-    """Give each output its key, and refuse those that an asset has already."""
+    """Assign each output its asset key; reject outputs that an asset already has."""
     taken: dict[AssetKey, str] = dict.fromkeys(parts.specs, "")
     findings: list[Finding] = []
     drafts = []
@@ -65,9 +78,9 @@ def _drafts(loading: Loading, parts: Parts) -> list[_Draft]:
             key = asset_key(output.dataset)
             if taken.get(key) == "":
                 path = ("processes", name, "outputs", alias)
-                message = f"'{output.dataset}' is made by an asset of the same key too"
-                findings.append(loading.finding(path, message, "Let one of them make it."))
-            # Dagster knows one maker for each key: a second writer has one beside it.
+                message = f"'{output.dataset}' is also produced by a Python asset of the same key"
+                findings.append(loading.finding(path, message, "Remove one of the two."))
+            # Dagster allows one definition per key: a second writer gets a key with a prefix.
             own = key if taken.setdefault(key, name) == name else key.with_prefix(plain(name))
             outputs.append(OutputAsset(alias, output.dataset, own, key))
         drafts.append(_Draft(name, process, tuple(outputs), frozenset()))
@@ -77,41 +90,44 @@ def _drafts(loading: Loading, parts: Parts) -> list[_Draft]:
 
 
 def _with_deps(drafts: list[_Draft], parts: Parts) -> list[_Draft]:
-    """Say what each process stands on, without what it reads of earlier dates in a circle."""
+    """Set the dependencies of each process.
+
+    An input of an earlier date is left out if it would close a cycle.
+    """
     known = {key: [dep.asset_key for dep in spec.deps] for key, spec in parts.specs.items()}
-    same: dict[AssetKey, list[AssetKey]] = {**known}
+    by_key: dict[AssetKey, list[AssetKey]] = {**known}
     for draft in drafts:
         for output in draft.outputs:
-            same[output.key] = _inputs(draft.spec, earlier=False)
-    found = []
+            by_key[output.key] = _inputs(draft.spec, earlier=False)
+    completed = []
     for draft in drafts:
         keys = [output.key for output in draft.outputs]
-        earlier = without_cycles(same, keys, _inputs(draft.spec, earlier=True))
+        earlier = without_cycles(by_key, keys, _inputs(draft.spec, earlier=True))
         for key in keys:
-            same[key] = [*same[key], *earlier]
-        found.append(replace(draft, deps=frozenset(same[keys[0]])))
-    return found
+            by_key[key] = [*by_key[key], *earlier]
+        completed.append(replace(draft, deps=frozenset(by_key[keys[0]])))
+    return completed
 
 
 def _inputs(process: ProcessSpec, *, earlier: bool) -> list[AssetKey]:
     return [
-        asset_key(one.dataset)
-        for one in process.inputs.values()
-        if (one.mapping in EARLIER_DATES) is earlier
+        asset_key(source.dataset)
+        for source in process.inputs.values()
+        if (source.mapping in EARLIER_DATES) is earlier
     ]
 
 
 def _assets(loading: Loading, draft: _Draft, taken: set[str]) -> AssetsDefinition:
     """Return the assets of a process.
 
-    They are what Dagster's decorator makes of a function, without the two thirds of its time that
-    go into looking at the function: a project has thousands of processes, and they all look alike.
+    They are built without Dagster's decorator, which spends two thirds of its time inspecting the
+    function: a project may have thousands of processes, all with the same function.
     """
     step = ProcessStep(draft.name, draft.spec, draft.outputs, _checks(loading, draft))
     outputs = {output.key.to_python_identifier(): output.key for output in draft.outputs}
     inputs = {key.to_python_identifier(): key for key in draft.deps}
-    # A check `valid` of `orders` is not the output `orders_valid`.
-    checks = {f"{one.get_python_identifier()}__check": one for one in _check_specs(step)}
+    # Suffixed, so that the check `valid` of `orders` differs from the output `orders_valid`.
+    checks = {f"{spec.get_python_identifier()}__check": spec for spec in _check_specs(step)}
 
     def compute(context: AssetExecutionContext, _: Mapping[str, Any]) -> Iterator[Any]:
         yield from step.run(context)
@@ -122,7 +138,7 @@ def _assets(loading: Loading, draft: _Draft, taken: set[str]) -> AssetsDefinitio
         ins=dict.fromkeys(inputs, _INPUT),
         outs=dict.fromkeys([*outputs, *checks], _OUTPUT),
         description=draft.spec.description or None,
-        required_resource_keys={RESOURCE, KEY_BY_KEY},
+        required_resource_keys={RESOURCE, PER_KEY},
         tags={PROCESS_TAG: draft.name},
         pool=draft.spec.pool,
     )
@@ -142,7 +158,7 @@ def _check_specs(step: ProcessStep) -> Iterator[AssetCheckSpec]:
 
 
 def _op_name(process: str, taken: set[str]) -> str:
-    """Return a name that no other step has: `credit.exposure_daily` → `credit__exposure_daily`."""
+    """Return a unique op name: `credit.exposure_daily` → `credit__exposure_daily`."""
     name = process.replace(".", "__")
     while name in taken:
         name += "_process"
@@ -151,7 +167,7 @@ def _op_name(process: str, taken: set[str]) -> str:
 
 
 def _checks(loading: Loading, draft: _Draft) -> Mapping[str, Mapping[str, str]]:
-    """Return the checks that are declared of each output, by the name that Dagster takes."""
+    """Return the declared checks of each output, by their names in Dagster."""
     datasets = loading.site.spec.datasets
     return {
         output.dataset: {
@@ -166,7 +182,7 @@ def _spec(loading: Loading, draft: _Draft, output: OutputAsset) -> AssetSpec:
     process, dataset = draft.spec, loading.site.spec.datasets.get(output.dataset)
     described = (dataset.description if dataset else "") or process.description
     metadata = {PROCESS_TAG: draft.name, "floe/dataset": output.dataset}
-    if sql := _sql(loading, process):
+    if sql := process_sql(loading.site.root, process):
         metadata[SQL] = sql
     return AssetSpec(
         output.key,
@@ -183,10 +199,72 @@ def _spec(loading: Loading, draft: _Draft, output: OutputAsset) -> AssetSpec:
     )
 
 
-def _sql(loading: Loading, process: ProcessSpec) -> str:
-    """Return the SQL of a process, each step under its name."""
-    read = loading.site.read_text
-    if process.sql is not None:
-        return read(process.sql)
-    steps = [f"-- {step.name}\n{read(step.sql)}" for step in process.steps if step.sql is not None]
-    return "\n\n".join([*steps, *(read(one) for one in process.statements)])
+STARTED_BY_DATASETS = frozenset({"dataset", "hybrid"})
+PREFIX = "floe__"
+DEFAULT_RETRIES = 2
+"""How often a run whose OS process was killed is retried."""
+
+
+def process_job_name(process: str) -> str:
+    """Return the name of the job that runs a process when its inputs are ready."""
+    return PREFIX + process.replace(".", "__")
+
+
+def build_process_jobs(loading: Loading, parts: Parts) -> Parts:
+    """Add a job for each process with the trigger dataset or hybrid.
+
+    Its runs are requested with a partition key or the run tag `floe/business_date`.
+    """
+    jobs = dict(parts.jobs)
+    keys: defaultdict[str, list[AssetKey]] = defaultdict(list)
+    for key, spec in parts.specs.items():
+        keys[str(spec.metadata.get(PROCESS_TAG))].append(key)
+    for name, process in loading.site.spec.processes.items():
+        if process.trigger not in STARTED_BY_DATASETS:
+            continue
+        job = process_job_name(name)
+        if job in jobs:
+            path = ("orchestration", "jobs", job)
+            raise loading.refusal(
+                path, f"is the name of floe's own job for the process '{name}'", "Rename it."
+            )
+        jobs[job] = define_asset_job(
+            job,
+            selection=AssetSelection.assets(*keys[name]),
+            description=f"Runs {name} when its input datasets are ready.",
+            tags={PROCESS_TAG: name, **_retry_tags(loading)},
+        )
+    return replace(parts, jobs=jobs)
+
+
+def _retry_tags(loading: Loading) -> dict[str, str]:
+    """Return tags that retry killed runs: nobody else restarts what datasets trigger."""
+    declared = loading.site.platform.orchestrator.retries
+    attempts = declared.attempts if "attempts" in declared.model_fields_set else DEFAULT_RETRIES
+    return {
+        MAX_RETRIES_TAG: str(attempts),
+        RETRY_ON_ASSET_OR_OP_FAILURE_TAG: str(declared.failed).lower(),
+    }
+
+
+Node = TypeVar("Node")
+
+
+def without_cycles(
+    upstream: Mapping[Node, Sequence[Node]], nodes: Iterable[Node], wanted: Iterable[Node]
+) -> list[Node]:
+    """Return the wanted dependencies of nodes that do not depend on these nodes."""
+    ends = set(nodes)
+    return [node for node in wanted if not _reaches(upstream, node, ends)]
+
+
+def _reaches(upstream: Mapping[Node, Sequence[Node]], start: Node, ends: set[Node]) -> bool:
+    seen, left = {start}, [start]
+    while left:
+        node = left.pop()
+        if node in ends:
+            return True
+        new = [parent for parent in upstream.get(node, ()) if parent not in seen]
+        seen.update(new)
+        left += new
+    return False

@@ -1,64 +1,68 @@
-"""What the code of a step works with: the project's workspace, and Spark when it asks for it.
+"""The open project for steps and sensors, with Spark on demand.
 
-All of it is opened when it is first used, and closed at the end of the run.
+A step opens everything on first use and closes it at the end of the run. Sensors run every few
+seconds, so they share one workspace that stays open for the life of the process: opening a large
+project takes time.
 """
 
+import atexit
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagster import DagsterExecutionInterruptedError, InitResourceContext, ResourceDefinition
 
-from floe.execution.cancelling import Cancellation, CancelledError
-from floe.execution.resuming import repair
+from floe.execution.cancellation import Cancellation, CancelledError, stopped_by_signals
+from floe.execution.recovery import repair
 from floe.execution.site import Site
-from floe.execution.spark.ambient import Ambient, offered
-from floe.execution.sparks import Sparks
-from floe.execution.stopping import stopped_by_signals
+from floe.execution.spark.session import SharedSession, SparkSessions, offer_session
 from floe.execution.workspace import Workspace, open_workspace
 from floe.spec import DatasetSpec
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
+
 RESOURCE = "floe"
-"""The resource that steps find it under."""
+"""The name of the resource."""
 
 
 class Runtime:
-    """A project at work."""
+    """An open project, as steps use it."""
 
     def __init__(
         self,
         site: Site,
         undeclared: Mapping[str, DatasetSpec] | None = None,
-        made: Collection[str] = (),
+        produced: Collection[str] = (),
         models: Collection[str] = (),
     ) -> None:
         self._site = site
-        self.made, self.models = frozenset(made), frozenset(models)
-        """Datasets that assets of the project make, and those of them that dbt does."""
+        self.produced, self.models = frozenset(produced), frozenset(models)
+        """Datasets that the project's assets produce; `models` are those that dbt builds."""
         self._undeclared = dict(undeclared or {})
-        """Datasets that assets make and floe.yaml does not declare."""
+        """Datasets that assets produce and floe.yaml does not declare."""
         self._opened = ExitStack()
         self._workspace: Workspace | None = None
         self._repaired = False
-        self._ambient, self._dbt = Ambient(site), Ambient(site)
-        self._values = Ambient(site, {"spark.sql.ansi.enabled": "true"})
-        self.sparks = Sparks(site)
+        self._ambient, self._dbt = SharedSession(site), SharedSession(site)
+        self._values = SharedSession(site, {"spark.sql.ansi.enabled": "true"})
+        self.sparks = SparkSessions(site)
 
     @property
     def workspace(self) -> Workspace:
         """The project with its catalog open."""
         if self._workspace is None:
             opened = self._opened.enter_context(open_workspace(self._site))
-            # The catalog is told of what is declared; steps know what is made besides.
+            # Only declared datasets are registered in the catalog; steps see the others too.
             self._workspace = replace(opened, site=self._with_undeclared())
         return self._workspace
 
     def repaired(self) -> Workspace:
-        """The workspace, once what killed runs left is brought to an end."""
+        """Return the workspace, after repairing what killed runs left."""
         if not self._repaired:
             repair(self.workspace, self.sparks)
             self._repaired = True
@@ -69,35 +73,35 @@ class Runtime:
         return self._site.spec.timezone
 
     def session(self) -> "SparkSession":
-        """The session that code of assets gets as well."""
+        """Return the Spark session that is shared with the code of assets."""
         return self._ambient.session()
 
     @contextmanager
     def offered(self) -> Iterator["Runtime"]:
-        """Let code of assets reach the platform's Spark, for a while."""
-        with offered(self._ambient):
+        """Make the platform's Spark available to the code of assets, within the block."""
+        with offer_session(self._ambient):
             yield self
 
     @contextmanager
     def offered_to_dbt(self) -> Iterator["SparkSession"]:
-        """Offer dbt a session of its own: what it sets there, code of assets does not see.
+        """Give dbt its own session, so that its settings do not affect the code of assets.
 
-        It is opened before dbt is, so that nobody waits for a server that does not answer; and it
-        stays for the next step, because Spark opens the lake anew for every session.
+        It is opened before dbt starts, so that an unreachable server fails early. It stays open
+        for the next step, because Spark opens the lake again for every session.
         """
-        with offered(self._dbt, keep=True) as ambient:
+        with offer_session(self._dbt, keep=True) as ambient:
             yield ambient.session()
 
     def session_for_values(self) -> "SparkSession":
-        """Return the session for dbt's statements with values: seeds.
+        """Return the session for dbt's statements with values (seeds).
 
         dbt-spark turns ANSI mode off in its own session; here it is on, so that a value that does
-        not fit its column is an error and not NULL.
+        not fit its column is an error instead of NULL.
         """
         return self._values.session()
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close the sessions and the workspace."""
         self._values.close()
         self._dbt.close()
         self._ambient.close()
@@ -113,8 +117,8 @@ class Runtime:
 
 
 @contextmanager
-def at_work(site: Site) -> Iterator[Runtime]:
-    """Open what a step needs, and close it at the end."""
+def open_runtime(site: Site) -> Iterator[Runtime]:
+    """Open the runtime of a step, and close it at the end."""
     runtime = Runtime(site)
     try:
         yield runtime
@@ -124,7 +128,7 @@ def at_work(site: Site) -> Iterator[Runtime]:
 
 @contextmanager
 def stoppable() -> Iterator[Cancellation]:
-    """Let the end that Dagster wants for a run end the work in good order, and then the step."""
+    """Turn Dagster's termination of a run into a clean cancellation of the step."""
     cancellation = Cancellation()
     try:
         with stopped_by_signals(cancellation):
@@ -136,13 +140,13 @@ def stoppable() -> Iterator[Cancellation]:
 def runtime_resource(
     site: Site,
     undeclared: Mapping[str, DatasetSpec],
-    made: Collection[str],
+    produced: Collection[str],
     models: Collection[str] = (),
 ) -> ResourceDefinition:
     """Return the resource that opens the project for the steps of a run."""
 
     def start(context: InitResourceContext) -> Iterator[Any]:
-        runtime = Runtime(site, undeclared, made, models)
+        runtime = Runtime(site, undeclared, produced, models)
         try:
             with runtime.offered():
                 yield runtime
@@ -152,3 +156,40 @@ def runtime_resource(
     return ResourceDefinition(
         resource_fn=start, description="The project: its catalog, its lake, and Spark."
     )
+
+
+@dataclass(frozen=True)
+class _SharedWorkspace:
+    """An open workspace, and the stack that closes it."""
+
+    site: Site
+    workspace: Workspace
+    opened: ExitStack
+
+
+_lock = threading.Lock()
+_shared: dict[Path, _SharedWorkspace] = {}
+
+
+def shared_workspace(site: Site) -> Workspace:
+    """Return the open workspace of a project; a new one if its event door broke."""
+    with _lock:
+        known = _shared.get(site.root)
+        if known is not None and known.site is site and known.workspace.door.is_open:
+            return known.workspace
+        if known is not None:
+            _shared.pop(site.root).opened.close()
+        opened = ExitStack()
+        workspace = opened.enter_context(open_workspace(site))
+        _shared[site.root] = _SharedWorkspace(site, workspace, opened)
+        return workspace
+
+
+def close_shared_workspaces() -> None:
+    """Close all shared workspaces."""
+    with _lock:
+        while _shared:
+            _shared.popitem()[1].opened.close()
+
+
+atexit.register(close_shared_workspaces)

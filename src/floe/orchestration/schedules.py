@@ -1,20 +1,19 @@
-"""Schedules: jobs that start by the clock.
+"""Schedules: jobs that start at set times.
 
-What a tick asks for depends on what the job makes:
+What a tick requests depends on the partitions of the job:
 
-- Without partitions: one run, whose business date is that of the tick in the schedule's zone.
-- `latest`: the newest key of time that exists at the tick, in the zone of the partitions. A
-  dimension without time beside it (a region) is run for each of its keys, and so is a job that has
-  only such; of keys that are added while the platform runs, the newest is the one added last.
-- `all`: every key that exists at the tick, each in a run of its own.
+- Without partitions: one run, for the date of the tick in the schedule's time zone.
+- `latest`: the newest time partition that exists at the tick, in the time zone of the partitions.
+  A second dimension without time (such as a region) gets one run per key, and so does a job that
+  has only static partitions. Of dynamic keys, the newest is the one that was added last.
+- `all`: every key that exists at the tick, each in its own run.
 
-Assets that are made by themselves (automation_condition) are left out of scheduled runs: what
-reacts to its inputs needs no clock, and two starters would make everything twice.
+Automated assets (automation_condition) are left out of scheduled runs: they react to their inputs,
+and a schedule as well would compute everything twice.
 
-In the night in which the clocks go forward, a tick in the hour that is skipped comes at its end;
-in the night in which they go back, a daily tick in the hour that is repeated comes once. After
-an outage Dagster makes up for the last tick that was missed, not for those before it: what they
-would have made is for a backfill, or for `on_missing`.
+When clocks go forward, a tick in the skipped hour happens at its end; when they go back, a daily
+tick in the repeated hour happens once. After an outage Dagster runs the last missed tick only;
+use a backfill or `on_missing` for the earlier ones.
 """
 
 import logging
@@ -36,10 +35,9 @@ from dagster import (
     partition_loading_context,
 )
 
-from floe.orchestration.jobs import assets_of, made_together, partitions_of
-from floe.orchestration.loading import Loading
-from floe.orchestration.newest import newest_keys
-from floe.orchestration.parts import AnyPartitions, Parts
+from floe.orchestration.jobs import assets_of, inseparable_assets, partitions_of
+from floe.orchestration.loading import AnyPartitions, Loading, Parts
+from floe.orchestration.partitions import newest_keys
 from floe.orchestration.selection import Keys, name_of
 from floe.spec.findings import Finding, SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
@@ -50,25 +48,25 @@ _RUNNING, _STOPPED = DefaultScheduleStatus.RUNNING, DefaultScheduleStatus.STOPPE
 
 
 @dataclass(frozen=True)
-class Ticking:
-    """What a schedule needs to know when its time has come."""
+class TickEvaluator:
+    """Decides what a schedule runs at a tick."""
 
     zone: str
     partitions: AnyPartitions | None
-    everything: bool
-    """Whether all keys are wanted, or the newest alone."""
+    all_keys: bool
+    """Whether to run all keys, or only the newest."""
     assets: tuple[AssetKey, ...] | None
-    """The assets to make; None: all of the job's."""
+    """The assets to materialize; None for all assets of the job."""
 
     def evaluate(self, context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
-        """Say what to run at a tick. Each run has a key: a tick that is tried again adds none."""
+        """Yield the runs of a tick. Run keys prevent duplicates if a tick is retried."""
         tick = context.scheduled_execution_time.astimezone(UTC)
         if self.partitions is None:
             yield self._dated_run(tick)
             return
-        # Only keys that are added at run time have to be asked for.
+        # Only dynamic keys have to be read from the instance.
         store = context.instance if _is_dynamic(self.partitions) else None
-        if self.everything:
+        if self.all_keys:
             with partition_loading_context(tick, store):
                 keys = self.partitions.get_partition_keys()
         else:
@@ -95,7 +93,9 @@ class Ticking:
 
 def _is_dynamic(partitions: AnyPartitions) -> bool:
     if isinstance(partitions, MultiPartitionsDefinition):
-        return any(_is_dynamic(one.partitions_def) for one in partitions.partitions_defs)
+        return any(
+            _is_dynamic(dimension.partitions_def) for dimension in partitions.partitions_defs
+        )
     return isinstance(partitions, DynamicPartitionsDefinition)
 
 
@@ -104,8 +104,10 @@ def build_schedules(loading: Loading, parts: Parts) -> Parts:
     if findings := _check_names(loading):
         raise SpecError(findings)
     declared = loading.site.spec.orchestration.schedules
-    made = [_build_schedule(loading, parts, name, one) for name, one in declared.items()]
-    return replace(parts, schedules=(*parts.schedules, *made))
+    schedules = [
+        _build_schedule(loading, parts, name, schedule) for name, schedule in declared.items()
+    ]
+    return replace(parts, schedules=(*parts.schedules, *schedules))
 
 
 def _check_names(loading: Loading) -> list[Finding]:
@@ -114,7 +116,7 @@ def _check_names(loading: Loading) -> list[Finding]:
         loading.finding(
             ("orchestration", "schedules", name),
             "a sensor has the same name",
-            "Give one of them another: Dagster keeps both under one roof.",
+            "Rename one of them: schedule and sensor names must be unique.",
         )
         for name in orchestration.schedules
         if name in orchestration.sensors
@@ -127,14 +129,14 @@ def _build_schedule(
     keys = assets_of(loading, parts, schedule.job)
     automated = _automated(parts, keys)
     left = keys - automated
-    said = _said_of(automated, left)
-    if said:
-        _LOG.warning("The schedule '%s' %s", name, said)
+    note = _automation_note(automated, left)
+    if note:
+        _LOG.warning("The schedule '%s' %s", name, note)
     zone = schedule.timezone or loading.site.spec.timezone
-    ticking = Ticking(
+    ticking = TickEvaluator(
         zone=zone,
         partitions=partitions_of(parts, left),
-        everything=schedule.partition_selector == "all",
+        all_keys=schedule.partition_selector == "all",
         assets=tuple(sorted(left)) if automated else None,
     )
     runs = schedule.enabled and bool(left or not keys)
@@ -146,7 +148,7 @@ def _build_schedule(
             execution_timezone=zone,
             default_status=_RUNNING if runs else _STOPPED,
             execution_fn=ticking.evaluate if left or not keys else _nothing_left,
-            description=_described(schedule, said),
+            description=_description(schedule, note),
         )
     except DagsterInvalidDefinitionError as error:
         path = ("orchestration", "schedules", name)
@@ -154,29 +156,29 @@ def _build_schedule(
 
 
 def _automated(parts: Parts, keys: Keys) -> Keys:
-    """Return which assets are made by themselves, and those that cannot be made without them."""
-    by_themselves = {key for key in keys if parts.specs[key].automation_condition is not None}
-    together = made_together(parts)
-    return frozenset(one for key in by_themselves for one in together.get(key, {key}))
+    """Return the automated assets, and those that cannot run without them."""
+    automated = {key for key in keys if parts.specs[key].automation_condition is not None}
+    together = inseparable_assets(parts)
+    return frozenset(asset for key in automated for asset in together.get(key, {key}))
 
 
 def _nothing_left(_: ScheduleEvaluationContext) -> SkipReason:
-    return SkipReason("All assets of the job are made by themselves (automation_condition).")
+    return SkipReason("All assets of the job are automated (automation_condition).")
 
 
-def _said_of(automated: Keys, left: Keys) -> str:
+def _automation_note(automated: Keys, left: Keys) -> str:
     if not automated:
         return ""
-    why = f"{_listed(automated)}: made by themselves (automation_condition)."
+    automated_assets = f"{_listed(automated)} (automated by automation_condition)."
     if left:
-        return f"leaves out {why}"
-    return f"is stopped, for it would leave out all of its assets, {why}"
+        return f"leaves out {automated_assets}"
+    return f"is stopped, because all of its assets are automated: {automated_assets}"
 
 
 def _listed(keys: Collection[AssetKey]) -> str:
     return ", ".join(sorted(name_of(key) for key in keys))
 
 
-def _described(schedule: Schedule, said: str) -> str | None:
-    sentence = f"{said[0].upper()}{said[1:]}" if said else ""
+def _description(schedule: Schedule, note: str) -> str | None:
+    sentence = f"{note[0].upper()}{note[1:]}" if note else ""
     return " ".join(part for part in (schedule.description, sentence) if part) or None

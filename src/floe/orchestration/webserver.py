@@ -1,4 +1,4 @@
-"""Dagster's web interface as an app, which lets each caller change things or only look."""
+"""Dagster's web interface as an ASGI app, read-only or writable per caller."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,25 +6,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster import DagsterInstance
-from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
-from dagster._core.workspace.load_target import WorkspaceFileTarget
-from dagster._utils.log import configure_loggers
-from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 from graphql import GraphQLError, OperationDefinitionNode, OperationType, parse
+
+from floe.orchestration.dagster_internals import (
+    WorkspaceFileTarget,
+    WorkspaceProcessContext,
+    WorkspaceRequestContext,
+    configure_loggers,
+    create_app_from_workspace_process_context,
+)
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 MAY_CHANGE = "floe_may_change"
-"""The key of a request's scope that says whether its sender may change anything."""
-# As dagster-webserver has them by default.
+"""The key in a request's scope: whether the caller may change anything."""
+# The defaults of dagster-webserver.
 STATEMENT_MILLISECONDS, POOL_RECYCLE_SECONDS, POOL_OVERFLOW = 15_000, 3600, 20
 POLL_MILLISECONDS = 2000
 
 
 class _Context(WorkspaceProcessContext):
-    """A workspace that is read-only for those who may not change anything."""
+    """A workspace that is read-only for callers without write permission."""
 
     def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
         scope = getattr(source, "scope", {})
@@ -40,7 +44,7 @@ class _Context(WorkspaceProcessContext):
 
 @contextmanager
 def open_web_app(workspace: Path) -> Iterator["Starlette"]:
-    """Open Dagster's web interface for the definitions that a workspace file names."""
+    """Open Dagster's web interface for a workspace file."""
     configure_loggers(formatter="colored", log_level="INFO")
     with DagsterInstance.get() as instance:
         instance.optimize_for_webserver(STATEMENT_MILLISECONDS, POOL_RECYCLE_SECONDS, POOL_OVERFLOW)
@@ -52,10 +56,14 @@ def open_web_app(workspace: Path) -> Iterator["Starlette"]:
 
 
 def is_mutation(query: str) -> bool:
-    """Tell whether a GraphQL document holds a mutation. Dagster itself answers an invalid one."""
+    """Tell whether a GraphQL document has a mutation; False if invalid."""
     try:
         document = parse(query, no_location=True)
     except GraphQLError:
         return False
-    operations = (one for one in document.definitions if isinstance(one, OperationDefinitionNode))
-    return any(one.operation == OperationType.MUTATION for one in operations)
+    operations = (
+        definition
+        for definition in document.definitions
+        if isinstance(definition, OperationDefinitionNode)
+    )
+    return any(definition.operation == OperationType.MUTATION for definition in operations)

@@ -1,26 +1,25 @@
-"""Check kinds → measures, measures → verdicts. Pure: whoever speaks Spark runs the SQL.
+"""Turn checks into SQL, and results into verdicts. Pure: the caller runs the SQL.
 
-`plan_audit` makes the one statement that measures a version, `judge` says what its result means,
-`sample_query` shows rows that failed.
+`plan_audit` builds the statement that measures a version, `judge` turns its result into verdicts,
+and `sample_query` selects rows that failed.
 """
 
-from floe.quality.audit import Audit, Contract, Planned, plan_audit
-from floe.quality.columns import ColumnLike
-from floe.quality.errors import UnusableCheckError, WrongPartError
-from floe.quality.judge import judge
+from floe.quality.audit_plan import Audit, Contract, Planned, plan_audit
+from floe.quality.check_sql import CheckSqlError, UnusableCheckError
+from floe.quality.judge import CONTRACT, Status, Verdict, judge
 from floe.quality.samples import sample_query
-from floe.quality.verdicts import CONTRACT, Status, Verdict
+from floe.quality.violations import ColumnLike
 
 __all__ = [
     "CONTRACT",
     "Audit",
+    "CheckSqlError",
     "ColumnLike",
     "Contract",
     "Planned",
     "Status",
     "UnusableCheckError",
     "Verdict",
-    "WrongPartError",
     "judge",
     "plan_audit",
     "sample_query",

@@ -1,20 +1,60 @@
-"""When a row violates a check that looks at one row at a time. Pure.
+"""SQL conditions for violations of row checks. Pure.
 
-A null violates not_null and nothing else: it lies within every range, and is no value that could
-be missing in a list. Whoever forbids nulls says so with a check of its own.
+Row checks are not_null, accepted_values and range. Nulls violate only not_null; the others ignore
+them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from floe.quality.columns import Columns
-from floe.quality.errors import WrongPartError
-from floe.quality.quoting import REALS, TEXTS, base_type, quote_column, quote_value
+from floe.quality.check_sql import (
+    REALS,
+    TEXTS,
+    CheckSqlError,
+    base_type,
+    quote_column,
+    quote_value,
+)
 from floe.spec.checks import AcceptedValuesCheck, NotNullCheck, RangeCheck
 
 RowCheck = NotNullCheck | AcceptedValuesCheck | RangeCheck
-# What can prove of a whole file that no row of it violates a check: the bounds and nulls that are
-# kept of its columns, or the list of the values that occur in it.
+# File statistics that can prove that no row of a file violates a check: the bounds and null counts
+# of its columns, or the list of its values.
 BOUNDS, VALUES = "bounds", "values"
+
+
+class ColumnLike(Protocol):
+    """A column as declared in floe.yaml or as observed by the catalog."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def nullable(self) -> bool: ...
+
+
+class Columns:
+    """The columns of a version. Names are case-insensitive, as in Spark."""
+
+    def __init__(self, columns: Iterable[ColumnLike]) -> None:
+        self._by_name = {column.name.lower(): column for column in columns}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_name)
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return which names are missing; an unknown schema has no missing columns."""
+        return [name for name in names if self and name.lower() not in self._by_name]
+
+    def type_of(self, name: str) -> str:
+        """Return the type of a column, or an empty string if it is unknown."""
+        column = self._by_name.get(name.lower())
+        return column.type if column else ""
+
+    def required(self) -> list[str]:
+        """Return the columns that may not be null."""
+        return [column.name for column in self._by_name.values() if not column.nullable]
 
 
 def violation(check: RowCheck, columns: Columns) -> str:
@@ -26,16 +66,16 @@ def violation(check: RowCheck, columns: Columns) -> str:
         return _outside(check, kind)
     values = [quote_value(value, kind) for value in check.values if value is not None]
     if not values:
-        raise WrongPartError("its list holds only nulls. List the values that are accepted.")
+        raise CheckSqlError("its list of values has only nulls. List the accepted values.")
     return f"{quote_column(check.column)} NOT IN ({', '.join(values)})"
 
 
 def proof_of(check: RowCheck, columns: Columns) -> str | None:
-    """Return what can prove that no row violates the check, if anything can."""
+    """Return which file statistics can prove that no row violates the check."""
     if isinstance(check, NotNullCheck):
         return BOUNDS
     base = base_type(columns.type_of(check.column))
-    # NaN lies outside of all bounds that are kept, and text may be compared as numbers.
+    # Bounds do not include NaN, and text may be compared as numbers.
     if not base or base in REALS:
         return None
     if isinstance(check, RangeCheck):
@@ -44,30 +84,30 @@ def proof_of(check: RowCheck, columns: Columns) -> str | None:
 
 
 def any_null(names: Sequence[str]) -> str:
-    """Return the condition that a row lacks a value in one of the columns."""
+    """Return the condition that a row has a null in one of the columns."""
     return " OR ".join(f"{quote_column(name)} IS NULL" for name in names)
 
 
 def _outside(check: RangeCheck, kind: str) -> str:
     column, base = quote_column(check.column), base_type(kind)
     if base in TEXTS and _is_number(check.min) and _is_number(check.max):
-        # Text would be compared letter by letter, and '10' comes before '9'.
+        # As text, '10' sorts before '9'.
         return _outside_as_number(column, check)
     low = [] if check.min is None else [f"{column} < {quote_value(check.min, kind)}"]
     high = [] if check.max is None else [f"{column} > {quote_value(check.max, kind)}"]
-    # To Spark NaN is larger than every number, so no lower bound would ever find it.
-    odd = [f"isnan({column})"] if base in REALS else []
-    return " OR ".join(low + high + odd)
+    # Spark sorts NaN above every number, so no lower bound would match it.
+    nan = [f"isnan({column})"] if base in REALS else []
+    return " OR ".join(low + high + nan)
 
 
 def _outside_as_number(column: str, check: RangeCheck) -> str:
-    number = f"try_cast({column} AS DOUBLE)"
+    as_double = f"try_cast({column} AS DOUBLE)"
     bounds = [
-        f"{number} {sign} {quote_value(bound, 'double')}"
+        f"{as_double} {sign} {quote_value(bound, 'double')}"
         for sign, bound in (("<", check.min), (">", check.max))
         if bound is not None
     ]
-    return " OR ".join([*bounds, f"({column} IS NOT NULL AND {number} IS NULL)"])
+    return " OR ".join([*bounds, f"({column} IS NOT NULL AND {as_double} IS NULL)"])
 
 
 def _is_number(bound: object) -> bool:

@@ -1,1 +1,1 @@
-"""Everything that a project needs running, kept running: started, watched, restarted, stopped."""
+"""The services behind `floe up`: start, monitor, restart and stop them."""

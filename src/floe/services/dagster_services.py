@@ -1,4 +1,4 @@
-"""The processes that Dagster is made of, each with what it needs."""
+"""Dagster's processes as services: commands, environment, dependencies and probes."""
 
 import sys
 from dataclasses import dataclass, field
@@ -17,12 +17,19 @@ from floe.orchestration.home import (
     write_workspace,
 )
 from floe.orchestration.launcher.workers import Workers
-from floe.services.ports import HOST
-from floe.services.probes import answers_socket, beats, shows_project
-from floe.services.service import AS_USER, Service, environ_of, log_of
+from floe.services.service import (
+    AS_USER,
+    HOST,
+    Service,
+    answers_socket,
+    environ_of,
+    has_heartbeat,
+    loads_project,
+    log_of,
+)
 
 HOME, CODE, WORKERS, WEB, DAEMON = "home", "code", "workers", "web", "daemon"
-# A process with several threads must not be copied, and these libraries start some by themselves.
+# A process with several threads must not be forked, and these libraries start some on import.
 ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -31,14 +38,14 @@ ONE_THREAD = {
 }
 OWN_DEFINITIONS = Path("orchestration", "definitions.py")
 RUN_GRACE = 40.0
-"""Runs that are under way get this long to end."""
+"""Seconds that running runs get to end."""
 LOAD_SECONDS = 600.0
-"""A large project takes its time to load."""
+"""Seconds after which a start counts as failed: a large project takes long to load."""
 
 
 @dataclass(frozen=True)
 class _Dagster:
-    """What its processes have in common."""
+    """What Dagster's processes have in common."""
 
     site: Site
     code: Path
@@ -52,7 +59,7 @@ class _Dagster:
 
 
 def dagster_services(site: Site, runtime: Path, port: int) -> list[Service]:
-    """Return the services of Dagster for a project, in the order in which they start."""
+    """Return Dagster's services for a project, in the order in which they start."""
     write_home(site)
     code = runtime / "code.sock"
     url = f"http://{HOST}:{port}"
@@ -71,15 +78,16 @@ def dagster_services(site: Site, runtime: Path, port: int) -> list[Service]:
 
 
 def module_of(site: Site) -> str:
-    """Return the module that Dagster loads: the project's own, or the one that floe has."""
-    own = (site.root / OWN_DEFINITIONS).is_file()
-    return ".".join(OWN_DEFINITIONS.with_suffix("").parts) if own else "floe.orchestration.project"
+    """Return the module that Dagster loads: the project's own, else floe's."""
+    if (site.root / OWN_DEFINITIONS).is_file():
+        return ".".join(OWN_DEFINITIONS.with_suffix("").parts)
+    return "floe.orchestration.code_location"
 
 
 def _home(dagster: _Dagster) -> Service:
     return Service(
         name=HOME,
-        command=(sys.executable, "-m", "floe.orchestration.preparing"),
+        command=(sys.executable, "-m", "floe.orchestration.instance"),
         log=log_of(dagster.site, HOME),
         folder=dagster.site.root,
         environ=dagster.environ,
@@ -99,11 +107,11 @@ def _code(dagster: _Dagster) -> Service:
         ),
         log=log_of(site, CODE),
         folder=site.root,
-        # It runs the project in a second process, whose socket it makes among temporary files.
+        # The code server runs the project in a second process with a socket in TMPDIR.
         environ={**dagster.environ, "TMPDIR": str(dagster.code.parent)},
-        # It opens the database too, and may do so beside others once the tables are there.
+        # It opens Dagster's database too: wait for HOME unless the tables exist already.
         needs=() if is_prepared(site) else (HOME,),
-        # It and the workers start runs, which write the data of users.
+        # Runs started from here write the user's data: use the user's umask.
         umask=AS_USER,
         probe=answers_socket(dagster.code),
         start_seconds=LOAD_SECONDS,
@@ -115,18 +123,18 @@ def _workers(dagster: _Dagster, socket: Path) -> Service:
     site = dagster.site
     return Service(
         name=WORKERS,
-        command=(sys.executable, "-m", "floe.orchestration.launcher.zygote"),
+        command=(sys.executable, "-m", "floe.orchestration.launcher.warm_process"),
         log=log_of(site, WORKERS),
         folder=site.root,
         environ={**dagster.environ, **ONE_THREAD, MODULE_VARIABLE: module_of(site)},
-        # Runs are ended before what they work with. The project is compiled by the code server: dbt
-        # starts threads for that, and a process that has some cannot be copied.
+        # Stop runs before the services they use. The code server compiles the project, because dbt
+        # starts threads for that, and a process with threads cannot be forked.
         needs=(HOME, CODE, "spark", "api"),
         umask=AS_USER,
         probe=answers_socket(socket),
         start_seconds=LOAD_SECONDS,
         grace=RUN_GRACE,
-        clean=Workers.of_home(home_of(site)).end,
+        clean=Workers.of_home(home_of(site)).kill_all,
     )
 
 
@@ -134,13 +142,13 @@ def _web(dagster: _Dagster, port: int) -> Service:
     return Service(
         name=WEB,
         # The guard and Dagster's app in one process: no port answers without a login.
-        command=(sys.executable, "-m", "floe.services.web", str(port)),
+        command=(sys.executable, "-m", "floe.services.dagster_web", str(port)),
         log=log_of(dagster.site, WEB),
         folder=dagster.site.root,
         environ=dagster.environ,
         needs=(HOME, CODE),
         address=dagster.url,
-        probe=shows_project(dagster.url, dagster.secret),
+        probe=loads_project(dagster.url, dagster.secret),
         start_seconds=LOAD_SECONDS,
     )
 
@@ -155,7 +163,7 @@ def _daemon(dagster: _Dagster) -> Service:
         log=log_of(dagster.site, DAEMON),
         folder=dagster.site.root,
         environ=dagster.environ,
-        # It starts runs, which need what runs need.
+        # The daemon starts runs, so it needs what runs need.
         needs=(HOME, CODE, WORKERS, "spark", "api"),
-        probe=beats(dagster.url, dagster.secret),
+        probe=has_heartbeat(dagster.url, dagster.secret),
     )

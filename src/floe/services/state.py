@@ -1,4 +1,4 @@
-"""What is up, as a file tells it: the supervisor, its services, and where they can be reached."""
+"""The state file of `floe up`: the supervisor, its services and their addresses."""
 
 import fcntl
 import json
@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from floe.execution.spark.processes import is_running
-from floe.execution.spark.properties import write_private
+from floe.execution.os_processes import is_running
+from floe.execution.spark.server_files import write_private
 from floe.settings import ProjectPaths, make_private_file, make_private_folder
 
 State = Literal[
@@ -30,13 +30,13 @@ State = Literal[
 ]
 READY: tuple[State, ...] = ("running", "done", "foreign")
 BROKEN: tuple[State, ...] = ("failed", "faulty")
-"""Given up, or running without doing its job: the project that it serves does not load."""
+"""Failed for good, or running while the project that it serves does not load."""
 SETTLED: tuple[State, ...] = (*READY, *BROKEN)
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a service stands."""
+class ServiceStatus:
+    """The state of one service."""
 
     name: str
     state: State
@@ -45,9 +45,9 @@ class Standing:
     address: str | None = None
     pid: int | None = None
     start: str | None = None
-    """Tells its process from a later one that has the same number."""
+    """Start time: tells the process from a later one with the same pid."""
     restarts: int = 0
-    said: str = ""
+    message: str = ""
 
     @property
     def alive(self) -> bool:
@@ -56,15 +56,15 @@ class Standing:
 
 @dataclass(frozen=True)
 class Up:
-    """A supervisor and what it keeps running."""
+    """A supervisor and its services."""
 
     pid: int
     start: str
     since: datetime
     runtime: Path
-    """The folder of its sockets, outside the project: their paths must be short."""
+    """The folder of its sockets; outside the project, because socket paths must be short."""
     notes: tuple[str, ...] = ()
-    services: tuple[Standing, ...] = field(default=())
+    services: tuple[ServiceStatus, ...] = field(default=())
 
     @property
     def alive(self) -> bool:
@@ -72,46 +72,45 @@ class Up:
 
     @property
     def settled(self) -> bool:
-        """Whether everything has started or given up, or can never start."""
-        moving = [one for one in self.services if one.state not in SETTLED]
-        failed = any(one.state == "failed" for one in self.services)
-        return all(failed and one.state == "waiting" for one in moving)
+        """Whether every service has started or failed, or waits for a failed one."""
+        moving = [service for service in self.services if service.state not in SETTLED]
+        failed = any(service.state == "failed" for service in self.services)
+        return all(failed and service.state == "waiting" for service in moving)
 
     @property
     def broken(self) -> bool:
         """Whether a service has failed for good, or serves a project that does not load."""
-        return any(one.state in BROKEN for one in self.services)
+        return any(service.state in BROKEN for service in self.services)
 
 
 def state_file(paths: ProjectPaths) -> Path:
-    """Return the file that tells what is up."""
+    """Return the path of the state file."""
     return paths.state_dir / "up.json"
 
 
 def write_up(paths: ProjectPaths, up: Up) -> None:
-    """Write what is up, whole or not at all, for its owner alone."""
+    """Write the state file atomically, readable by its owner only."""
     write_private(state_file(paths), json.dumps(asdict(up), default=str, indent=1))
 
 
 def read_up(paths: ProjectPaths) -> Up | None:
-    """Return what is up; None without a file, or with one that cannot be read."""
+    """Read the state file; None if it is missing or unreadable."""
     try:
-        found = json.loads(state_file(paths).read_text(encoding="utf-8"))
-        return _up(found)
+        return _parse_up(json.loads(state_file(paths).read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
-def forget_up(paths: ProjectPaths) -> None:
-    """Say that nothing is up."""
+def remove_up(paths: ProjectPaths) -> None:
+    """Delete the state file: nothing is up."""
     state_file(paths).unlink(missing_ok=True)
 
 
 @contextmanager
-def held(paths: ProjectPaths) -> Iterator[bool]:
-    """Hold the right to bring a project up; give whether it was free.
+def lock_project(paths: ProjectPaths) -> Iterator[bool]:
+    """Take the lock that allows one `floe up` per project; yield whether it was free.
 
-    Whoever is killed holds it no longer. Children do not inherit it.
+    The lock is released when its holder is killed. Children do not inherit it.
     """
     make_private_folder(paths.state_dir)
     lock = paths.state_dir / "up.lock"
@@ -125,17 +124,17 @@ def held(paths: ProjectPaths) -> Iterator[bool]:
         yield True
 
 
-def _up(found: dict[str, Any]) -> Up:
+def _parse_up(state: dict[str, Any]) -> Up:
     return Up(
-        pid=int(found["pid"]),
-        start=str(found["start"]),
-        since=datetime.fromisoformat(found["since"]),
-        runtime=Path(found["runtime"]),
-        notes=tuple(found["notes"]),
-        services=tuple(_standing(one) for one in found["services"]),
+        pid=int(state["pid"]),
+        start=str(state["start"]),
+        since=datetime.fromisoformat(state["since"]),
+        runtime=Path(state["runtime"]),
+        notes=tuple(state["notes"]),
+        services=tuple(_parse_service(service) for service in state["services"]),
     )
 
 
-def _standing(found: dict[str, Any]) -> Standing:
-    read = {"since": datetime.fromisoformat(found["since"]), "log": Path(found["log"])}
-    return Standing(**{**found, **read})
+def _parse_service(state: dict[str, Any]) -> ServiceStatus:
+    parsed = {"since": datetime.fromisoformat(state["since"]), "log": Path(state["log"])}
+    return ServiceStatus(**{**state, **parsed})

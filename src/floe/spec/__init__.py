@@ -1,4 +1,4 @@
-"""What the user declares: floe.yaml and platform.yaml, as models that were found right."""
+"""Load and validate floe.yaml and platform.yaml into typed models."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     )
     from floe.spec.datasets import Column, DatasetSpec
     from floe.spec.findings import Finding, SpecError
+    from floe.spec.governance import LegalHold, Owner, Retention, Sla
     from floe.spec.identity import (
         DatasetId,
         ProcessId,
-        autosys_process,
         business_date_of_key,
         dagster_key,
         dataset_of_dagster_key,
@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from floe.spec.platform import PlatformSpec
     from floe.spec.processes import Input, Output, ProcessSpec, Retry, Step
     from floe.spec.project import ProjectSpec
-    from floe.spec.promises import LegalHold, Owner, Retention, Sla
     from floe.spec.secrets import SecretRef
-    from floe.spec.sql_files import read_sql
+    from floe.spec.sql import read_sql
     from floe.spec.values import format_duration
 
 __all__ = [
@@ -74,7 +73,6 @@ __all__ = [
     "Staleness",
     "Step",
     "Validation",
-    "autosys_process",
     "business_date_of_key",
     "compile_project",
     "dagster_key",
@@ -97,9 +95,9 @@ __all__ = [
     "write_compiled",
 ]
 
-# Where each name is at home. Fetched when first asked for: whoever needs one name of this package,
-# as the catalog does, must not wait for the language's whole model.
-_HOMES = {
+# The module of each name. Imported on first use, because importing all models is slow and the
+# catalog needs only a few names.
+_MODULES = {
     "calendars": "Calendar CalendarSpec get_calendar",
     "checks": "AnyCheck",
     "compiler": (
@@ -108,8 +106,9 @@ _HOMES = {
     ),
     "datasets": "Column DatasetSpec",
     "findings": "Finding SpecError",
+    "governance": "LegalHold Owner Retention Sla",
     "identity": (
-        "DatasetId ProcessId autosys_process business_date_of_key dagster_key "
+        "DatasetId ProcessId business_date_of_key dagster_key "
         "dataset_of_dagster_key dbt_process default_business_date floe_process "
         "parse_version_tag process_of_key run_id version_tag"
     ),
@@ -117,17 +116,16 @@ _HOMES = {
     "platform": "PlatformSpec",
     "processes": "Input Output ProcessSpec Retry Step",
     "project": "ProjectSpec",
-    "promises": "LegalHold Owner Retention Sla",
     "secrets": "SecretRef",
-    "sql_files": "read_sql",
+    "sql": "read_sql",
     "values": "format_duration",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value

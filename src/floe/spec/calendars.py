@@ -1,7 +1,7 @@
-"""Business calendars: which days count, and which business day comes before or after.
+"""Business calendars: which days are business days, and the previous and next one.
 
-A calendar is WEEKDAYS or EVERY_DAY, TARGET, the code of an exchange (NYSE, XLON), a
-country (DE) or its part (DE-BY), or one that the project declares from these.
+A calendar is WEEKDAYS, EVERY_DAY, TARGET, the code of an exchange (NYSE, XLON), a country
+(DE) or subdivision (DE-BY), or a calendar that the project builds from these.
 """
 
 from collections.abc import Mapping
@@ -20,33 +20,33 @@ Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _DAYS: tuple[Weekday, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _ONE_DAY = timedelta(days=1)
 _SEARCH_LIMIT = 366
-"""More days in a row without business than any calendar has: then it has none at all."""
+"""Stop searching after this many consecutive non-business days."""
 
 
 class CalendarSpec(SpecModel):
-    """A calendar of the project's own, built from others."""
+    """A custom calendar, built from other calendars."""
 
     description: str = ""
     """What the calendar is for."""
     base: OneOrMany = (WEEKDAYS,)
-    """The calendar it starts from; a list joins the holidays of several."""
+    """The calendar it is based on; a list combines the holidays of several."""
     weekend: tuple[Weekday, ...] | None = None
-    """The days of the week without business, when they are not those of the base."""
+    """Weekend days, if they differ from those of the base."""
     add: tuple[Date, ...] = ()
-    """Further days without business."""
+    """Additional non-business days."""
     remove: tuple[Date, ...] = ()
-    """Holidays of the base on which there is business all the same."""
+    """Holidays of the base that are business days."""
 
 
 class UnknownCalendarError(FloeError):
-    """A calendar was named that is neither built in nor declared."""
+    """The named calendar is neither built in nor declared."""
 
     def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"No calendar named '{name}' is known. {suggest(name, known)}".rstrip())
+        super().__init__(f"No calendar named '{name}'. {suggest(name, known)}".rstrip())
 
 
 class NoBusinessDayError(FloeError):
-    """A calendar has no business day within reach."""
+    """A calendar has no business day within a year of a date."""
 
     def __init__(self, name: str, day: date) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class NoBusinessDayError(FloeError):
 
 @dataclass(frozen=True)
 class Calendar:
-    """A calendar that can be asked. `codes` name the public calendars it takes holidays from."""
+    """A resolved calendar. `codes` name the public calendars whose holidays it uses."""
 
     name: str
     weekend: frozenset[int] = frozenset({5, 6})
@@ -66,7 +66,7 @@ class Calendar:
     remove: frozenset[date] = frozenset()
 
     def is_business_day(self, day: date) -> bool:
-        """Tell whether there is business on a day."""
+        """Return whether a day is a business day."""
         if day in self.add:
             return False
         if day in self.remove:
@@ -76,7 +76,7 @@ class Calendar:
         return not any(day in _holidays(code, day.year) for code in self.codes)
 
     def holidays(self, year: int) -> frozenset[date]:
-        """Return the days of a year without business that fall on no weekend."""
+        """Return the holidays of a year that do not fall on a weekend."""
         days = {day for code in self.codes for day in _holidays(code, year)}
         days |= {day for day in self.add if day.year == year}
         return frozenset(day for day in days - self.remove if day.weekday() not in self.weekend)
@@ -88,13 +88,6 @@ class Calendar:
     def next_business_day(self, day: date) -> date:
         """Return the first business day after a day."""
         return self._step(day, _ONE_DAY)
-
-    def shift(self, day: date, days: int) -> date:
-        """Go a number of business days forward, or backward when it is negative."""
-        move = self.next_business_day if days > 0 else self.previous_business_day
-        for _ in range(abs(days)):
-            day = move(day)
-        return day
 
     def _step(self, day: date, step: timedelta) -> date:
         candidate = day
@@ -108,7 +101,7 @@ class Calendar:
 
 
 def get_calendar(name: str, declared: Mapping[str, CalendarSpec] | None = None) -> Calendar:
-    """Return a calendar by name; the project's own come first."""
+    """Return a calendar by name; declared calendars take precedence."""
     declared = declared or {}
     if name in declared:
         return _build(name, declared[name], declared)
@@ -120,7 +113,7 @@ def get_calendar(name: str, declared: Mapping[str, CalendarSpec] | None = None) 
 
 
 def _build(name: str, spec: CalendarSpec, declared: Mapping[str, CalendarSpec]) -> Calendar:
-    others = {other: one for other, one in declared.items() if other != name}
+    others = {other: other_spec for other, other_spec in declared.items() if other != name}
     bases = [get_calendar(base, others) for base in spec.base]
     weekend = frozenset.union(*(base.weekend for base in bases))
     if spec.weekend is not None:
@@ -135,7 +128,7 @@ def _build(name: str, spec: CalendarSpec, declared: Mapping[str, CalendarSpec]) 
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether a calendar of that name exists without being declared."""
+    """Return whether a calendar of that name is built in."""
     if name in (WEEKDAYS, EVERY_DAY, TARGET):
         return True
     country, _, part = name.partition("-")
@@ -145,13 +138,13 @@ def is_built_in(name: str) -> bool:
 
 
 def built_in_names() -> list[str]:
-    """Return the names of the calendars that need no declaration, without parts of countries."""
+    """Return the names of the built-in calendars, without subdivisions of countries."""
     return sorted({WEEKDAYS, EVERY_DAY, TARGET} | _public_codes())
 
 
 @cache
 def _holidays(code: str, year: int) -> frozenset[date]:
-    """The holidays of a year. The library loads here, with the first question."""
+    """Return the holidays of a year. Imports the slow holidays library on first use."""
     import holidays
 
     if code in _countries() or "-" in code:

@@ -1,34 +1,76 @@
-"""Checks on a version of a dataset: what must hold, and what happens when it does not."""
+"""Checks on versions of a dataset, and what happens if they fail."""
 
+import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag
 
-from floe.spec.base import SpecModel
-from floe.spec.expectations import Expected
+from floe.spec.base import SpecModel, only_text, text_schema, value_error
 from floe.spec.names import DatasetName, Name
 from floe.spec.values import AnyValue, Duration, Share
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The expected result of a SQL check: `= 0`, `>= 100`, `between 1 and 5`."""
+
+    operator: str
+    low: float
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.high is not None:
+            return f"between {self.low:g} and {self.high:g}"
+        return f"{self.operator} {self.low:g}"
+
+
+_FIGURE = r"(-?[0-9]+(?:\.[0-9]+)?)"
+_COMPARISON = re.compile(rf"\s*(=|==|!=|<>|<=|>=|<|>)?\s*{_FIGURE}\s*")
+_BETWEEN = re.compile(rf"\s*between\s+{_FIGURE}\s+and\s+{_FIGURE}\s*", re.IGNORECASE)
+
+
+def parse_expectation(value: str | Expectation) -> Expectation:
+    """Read `= 0`, `>= 100`, `between 1 and 5`; a bare number means equality."""
+    if isinstance(value, Expectation):
+        return value
+    if match := _BETWEEN.fullmatch(value):
+        return Expectation("between", float(match[1]), float(match[2]))
+    if match := _COMPARISON.fullmatch(value):
+        operator = {None: "=", "==": "=", "<>": "!="}.get(match[1], match[1])
+        return Expectation(operator, float(match[2]))
+    hint = 'Write a comparison, such as "= 0", ">= 100" or "between 1 and 5".'
+    raise value_error(f"'{value}' is not an expectation", hint, "= 0")
+
+
+Expected = Annotated[
+    Expectation,
+    PlainValidator(only_text(parse_expectation, Expectation)),
+    PlainSerializer(str, when_used="json"),
+    text_schema("= 0", "A comparison: = 0, >= 100, between 1 and 5."),
+]
+
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Check(SpecModel):
-    """What every kind of check has."""
+    """The keys that all kinds of checks have in common."""
 
     name: Name | None = None
-    """The name of the check; without one it is named after its kind and columns."""
+    """Name of the check; by default derived from its kind and columns."""
     description: str = ""
     """Why the check exists."""
     on_fail: Literal["reject", "warn"] = "reject"
     """Whether a failure rejects the version or only warns."""
     where: str | None = None
-    """A SQL condition: only rows that meet it are checked."""
+    """A SQL condition: only matching rows are checked."""
     samples: Annotated[int, Field(ge=0, le=1000)] = 5
-    """How many failing rows to keep as samples."""
+    """Number of failing rows to keep as samples."""
 
     @property
     def label(self) -> str:
-        """The name of the check: as given, else its kind and what it looks at."""
+        """The name of the check; by default its kind and columns."""
         columns = getattr(self, "columns", None) or (getattr(self, "column", None),)
         parts = [str(getattr(self, "kind", "check")), *filter(None, columns)]
         return self.name or "_".join(parts)
@@ -40,17 +82,17 @@ class RowCountCheck(Check):
     kind: Literal["row_count"]
     """`row_count`"""
     min: Annotated[int, Field(ge=0)] | None = None
-    """The fewest rows it may have."""
+    """Minimum number of rows."""
     max: Annotated[int, Field(ge=0)] | None = None
-    """The most rows it may have."""
+    """Maximum number of rows."""
     max_change: Share | None = None
-    """How far the count may be from the mean of the last versions, such as 20%."""
+    """Maximum deviation from the mean of the last versions, such as 20%."""
     compared_to: Annotated[int, Field(ge=1)] = 5
-    """How many earlier versions `max_change` looks at."""
+    """Number of earlier versions that `max_change` compares with."""
 
 
 class NotNullCheck(Check):
-    """Columns hold a value in every row."""
+    """The columns have no nulls."""
 
     kind: Literal["not_null"]
     """`not_null`"""
@@ -68,14 +110,14 @@ class UniqueCheck(Check):
 
 
 class AcceptedValuesCheck(Check):
-    """A column holds only values of a list."""
+    """A column contains only values from a list."""
 
     kind: Literal["accepted_values"]
     """`accepted_values`"""
     column: str
     """The column."""
     values: Annotated[tuple[AnyValue, ...], Field(min_length=1)]
-    """The values it may hold."""
+    """The accepted values."""
 
 
 class RangeCheck(Check):
@@ -86,9 +128,9 @@ class RangeCheck(Check):
     column: str
     """The column."""
     min: AnyValue = None
-    """The lowest value allowed: a number or a date."""
+    """Lowest allowed value: a number or a date."""
     max: AnyValue = None
-    """The highest value allowed: a number or a date."""
+    """Highest allowed value: a number or a date."""
 
 
 class ReferentialCheck(Check):
@@ -99,9 +141,9 @@ class ReferentialCheck(Check):
     columns: Columns
     """The columns of this dataset."""
     dataset: DatasetName
-    """The dataset that must hold the values."""
+    """The dataset that must contain the values."""
     to_columns: tuple[str, ...] = ()
-    """The columns there, when they are called differently."""
+    """The columns in that dataset, if their names differ."""
 
 
 class FreshnessCheck(Check):
@@ -112,22 +154,22 @@ class FreshnessCheck(Check):
     column: str
     """The timestamp column."""
     max_age: Duration
-    """How old its newest value may be at the end of the business date."""
+    """Maximum age of its newest value at the end of the business date."""
 
 
 class SqlCheck(Check):
-    """A query gives the number that is expected."""
+    """A query returns the expected number."""
 
     kind: Literal["sql"] = "sql"
-    """`sql`; may be left out."""
+    """`sql`; optional."""
     sql: Annotated[str, Field(min_length=1)]
-    """A query that gives one number, or the .sql file that holds it; `{dataset}` is the version."""
+    """Query that returns one number, or its .sql file; `{dataset}` stands for the version."""
     expect: Expected
-    """What the number must be: "= 0", ">= 100", "between 1 and 5"."""
+    """Expected number: "= 0", ">= 100", "between 1 and 5"."""
 
 
 def _kind(value: Any) -> str | None:
-    """A check that gives SQL need not say that it is a SQL check."""
+    """Return the kind of a check; `kind` may be omitted if there is `sql`."""
     if isinstance(value, Check):
         return str(getattr(value, "kind"))  # noqa: B009 - only the subclasses have it
     if not isinstance(value, dict):

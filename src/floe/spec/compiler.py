@@ -1,7 +1,7 @@
-"""Compile a project: check everything that can be checked without running, and write it down.
+"""Compile a project: validate it without running it, and write the compiled file.
 
-The compiled file holds the merged tree with its variables unresolved, what it was made from,
-and where each variable stands, so that a value that turns out wrong at load is still
+The compiled file contains the merged tree with variables unresolved, the hashes of its
+sources, and the location of each variable, so that an invalid value at load is still
 reported with its file and line. The same sources always give the same bytes.
 """
 
@@ -18,21 +18,25 @@ from typing import Any
 from floe.errors import FloeError
 from floe.settings import ProjectPaths, make_private_folder
 from floe.spec.checks import SqlCheck
-from floe.spec.collector import collector_paused
-from floe.spec.compiled_json import dump_tree, load_tree
-from floe.spec.document import Document, Place, read_document, shown
+from floe.spec.document import Document, FileLine, display_path, read_document
 from floe.spec.findings import Finding, KeyPath, SpecError
 from floe.spec.includes import included_files
-from floe.spec.loader import LoadedProject, Validation, spec_of, validate_project
+from floe.spec.loader import (
+    LoadedProject,
+    Validation,
+    build_spec,
+    collector_paused,
+    validate_project,
+)
 from floe.spec.project import SECTIONS, ProjectSpec
-from floe.spec.sql_files import names_file
+from floe.spec.sql import is_sql_file
 from floe.spec.variables import value_at
-from floe.spec.yaml_tree import Plain, Tree
+from floe.spec.yaml_tree import NUMBER, Plain, Tree
 
 FORMAT = 1
 _RECOMPILE = "Run: floe compile."
 _SEAL = re.compile(r'^  "hash": "([0-9a-f]{64})",\n', re.MULTILINE)
-"""The line of a compiled file that holds the hash of all the others."""
+"""The line of a compiled file that contains the hash of all other lines."""
 
 
 class CompiledFileError(FloeError):
@@ -44,25 +48,25 @@ class CompiledFileError(FloeError):
 
 @dataclass(frozen=True)
 class Compiled:
-    """A project as it is compiled."""
+    """A compiled project."""
 
     project: str
     hash: str
     sources: Mapping[str, str]
-    """Each source's path, relative to the project, and its SHA-256."""
+    """SHA-256 of each source, by path relative to the project."""
     text: str
-    """What is written to the compiled file."""
+    """The content of the compiled file."""
     warnings: tuple[Finding, ...] = ()
     """Uses of keys that floe does not enforce yet."""
 
 
 @dataclass(frozen=True)
 class Staleness:
-    """How a compiled file differs from what its sources say now."""
+    """How a compiled file differs from its current sources."""
 
     missing: bool = False
     sources: tuple[str, ...] = ()
-    """The sources that were changed, added or removed."""
+    """Sources that were changed, added or removed."""
 
     @property
     def is_stale(self) -> bool:
@@ -75,9 +79,9 @@ def compile_project(
     environ: Mapping[str, str] | None = None,
     validate: Callable[[ProjectPaths, Mapping[str, str] | None], Validation] = validate_project,
 ) -> Compiled:
-    """Check a project and compile it in memory; raise all findings at once.
+    """Validate a project and compile it in memory; raise all findings at once.
 
-    Checks that need more than the spec, such as those of SQL, come in through `validate`.
+    `validate` can add checks that need more than the spec, such as those of SQL.
     """
     validation = validate(paths, environ)
     if validation.findings:
@@ -93,7 +97,7 @@ def compile_project(
 
 
 def write_compiled(paths: ProjectPaths, compiled: Compiled) -> Path:
-    """Write the compiled file, whole or not at all."""
+    """Write the compiled file atomically."""
     target = paths.compiled
     make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
@@ -113,15 +117,15 @@ def write_compiled(paths: ProjectPaths, compiled: Compiled) -> Path:
 def load_compiled(
     path: Path, environ: Mapping[str, str] | None = None, root: Path | None = None
 ) -> LoadedProject:
-    """Load a project from its compiled file, with the variables of the environment."""
+    """Load a project from its compiled file, with the environment's variables."""
     root = path.resolve().parent.parent if root is None else root
     document = _CompiledDocument.of(read_compiled(path))
-    spec = spec_of(document, root, os.environ if environ is None else environ)
+    spec = build_spec(document, root, os.environ if environ is None else environ)
     return LoadedProject(ProjectPaths(root), spec, document)
 
 
 def read_compiled(path: Path) -> dict[str, Any]:
-    """Read a compiled file as it is; raise when it is missing, broken or of another format."""
+    """Read a compiled file; raise if it is missing, invalid or of another format."""
     try:
         content = load_tree(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -136,10 +140,10 @@ def read_compiled(path: Path) -> dict[str, Any]:
 
 
 def is_current(paths: ProjectPaths) -> bool:
-    """Tell whether a compiled file is as it was written, and so are all of its sources.
+    """Return whether a compiled file and all of its sources are unchanged.
 
-    Then it is what compiling would make again, only that this takes a tenth of the time. If not,
-    it may still be what the sources say: `find_stale` knows.
+    Takes a tenth of the time of compiling. If it returns False, the file may still be up to
+    date: `find_stale` compiles to find out.
     """
     try:
         text = paths.compiled.read_text(encoding="utf-8")
@@ -161,18 +165,18 @@ def is_current(paths: ProjectPaths) -> bool:
 
 
 def _includes_only(paths: ProjectPaths, sources: Collection[str]) -> bool:
-    """Tell whether a project, which has not changed, still includes the same files."""
-    main = shown(paths.root, paths.floe_yaml)
-    included = {name for name in sources if name != main and not names_file(name)}
+    """Return whether an unchanged project still includes the same files."""
+    main = display_path(paths.root, paths.floe_yaml)
+    included = {name for name in sources if name != main and not is_sql_file(name)}
     if not included:
-        return True  # a pattern that matches no file is a finding: there is none
+        return True  # every pattern matches a file, else validation would have failed
     document = read_document(paths.root, paths.floe_yaml)
     files = included_files(document, paths.root, SECTIONS)
-    return {shown(paths.root.resolve(), file) for file in files} == included
+    return {display_path(paths.root.resolve(), file) for file in files} == included
 
 
 def _sha256(file: Path) -> str | None:
-    """Return the hash of a file; None, when there is no such file any more."""
+    """Return the hash of a file, or None if it no longer exists."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except FileNotFoundError:
@@ -180,7 +184,7 @@ def _sha256(file: Path) -> str | None:
 
 
 def find_stale(paths: ProjectPaths, environ: Mapping[str, str] | None = None) -> Staleness:
-    """Compare the compiled file with its sources as they are now."""
+    """Compare the compiled file with its current sources."""
     if not paths.compiled.is_file():
         return Staleness(missing=True)
     now = compile_project(paths, environ)
@@ -194,14 +198,14 @@ def find_stale(paths: ProjectPaths, environ: Mapping[str, str] | None = None) ->
 
 
 def sql_files(spec: ProjectSpec) -> Iterator[str]:
-    """Yield the SQL files that a project refers to."""
+    """Yield the SQL files that a project uses."""
     for process in spec.processes.values():
         texts = [process.sql, *process.statements, *(step.sql for step in process.steps)]
-        yield from (text for text in texts if text is not None and names_file(text))
+        yield from (text for text in texts if text is not None and is_sql_file(text))
     for dataset in spec.datasets.values():
         queries = [check.sql for check in dataset.checks if isinstance(check, SqlCheck)]
         queries += [str(dataset.options.get("query", ""))] if dataset.format == "jdbc" else []
-        yield from (text for text in queries if names_file(text))
+        yield from (text for text in queries if is_sql_file(text))
 
 
 def _body(document: Document, sources: Mapping[str, str]) -> dict[str, Tree]:
@@ -215,7 +219,7 @@ def _body(document: Document, sources: Mapping[str, str]) -> dict[str, Tree]:
 
 
 def _where(document: Document) -> Iterator[dict[str, Tree]]:
-    """Note where each named thing and each variable stands."""
+    """Return the location of each named definition and each variable."""
     elements = ((*section, name) for section in SECTIONS for name in _names(document, section))
     for element in sorted(elements):
         yield _entry(document, element, at_key=True)
@@ -225,47 +229,79 @@ def _where(document: Document) -> Iterator[dict[str, Tree]]:
 
 
 def _names(document: Document, section: tuple[str, ...]) -> Sequence[str]:
-    things = value_at(document.tree, section)
-    return list(things) if isinstance(things, dict) else []
+    names = value_at(document.tree, section)
+    return list(names) if isinstance(names, dict) else []
 
 
 def _entry(document: Document, path: KeyPath, at_key: bool = False) -> dict[str, Tree]:
-    place = document.place(path, at_key)
+    position = document.find_line(path, at_key)
     steps = [Plain(str(step)) if isinstance(step, int) else step for step in path]
-    return {"path": steps, "file": place.file, "line": Plain(str(place.line))}
+    return {"path": steps, "file": position.file, "line": Plain(str(position.line))}
 
 
 @dataclass(frozen=True)
 class _CompiledDocument:
-    """A tree that was read from a compiled file."""
+    """A tree read from a compiled file."""
 
     tree: dict[str, Tree]
     variables: tuple[KeyPath, ...]
-    places: Mapping[KeyPath, Place]
+    lines: Mapping[KeyPath, FileLine]
     incomplete: tuple[KeyPath, ...] = ()
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "_CompiledDocument":
         tree: dict[str, Tree] = content["spec"]
         variables = []
-        places = {}
+        lines = {}
         for entry in content["where"]:
             path = tuple(int(step) if isinstance(step, Plain) else step for step in entry["path"])
-            places[path] = Place(entry["file"], int(entry["line"]))
+            lines[path] = FileLine(entry["file"], int(entry["line"]))
             if "variable" in entry:
                 variables.append(path)
             if entry.get("variable") == "plain":
                 _mark(tree, path)
-        return cls(tree, tuple(variables), places)
+        return cls(tree, tuple(variables), lines)
 
-    def place(self, path: KeyPath, at_key: bool = False) -> Place:
-        """Return the nearest place that the compiled file knows."""
+    def find_line(self, path: KeyPath, at_key: bool = False) -> FileLine:
+        """Return the file and line of the nearest known parent."""
         lengths = range(len(path), 0, -1)
-        known = (self.places.get(path[:length]) for length in lengths)
-        return next(filter(None, known), Place("floe.yaml", 1))
+        known = (self.lines.get(path[:length]) for length in lengths)
+        return next(filter(None, known), FileLine("floe.yaml", 1))
 
 
 def _mark(tree: Tree, path: KeyPath) -> None:
-    """Restore that a variable stood without quotes."""
+    """Mark a variable as unquoted again."""
     parent = value_at(tree, path[:-1])
     parent[path[-1]] = Plain(parent[path[-1]])
+
+
+def dump_tree(value: Tree, indent: int = 0) -> str:
+    """Format a tree as indented JSON."""
+    inner = "\n" + "  " * (indent + 1)
+    outer = "\n" + "  " * indent
+    if isinstance(value, dict) and value:
+        items = (f"{_text(key)}: {dump_tree(value[key], indent + 1)}" for key in sorted(value))
+        return "{" + inner + f",{inner}".join(items) + outer + "}"
+    if isinstance(value, list) and value:
+        items = (dump_tree(item, indent + 1) for item in value)
+        return "[" + inner + f",{inner}".join(items) + outer + "]"
+    if isinstance(value, Plain) and (value in ("true", "false") or NUMBER.fullmatch(value)):
+        return str(value)
+    return _text(value)
+
+
+def load_tree(text: str) -> Any:
+    """Parse the output of dump_tree."""
+    return _marked(json.loads(text, parse_int=Plain, parse_float=Plain))
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _marked(value: Any) -> Any:
+    if isinstance(value, bool):
+        return Plain("true" if value else "false")
+    if isinstance(value, dict):
+        return {key: _marked(item) for key, item in value.items()}
+    return [_marked(item) for item in value] if isinstance(value, list) else value

@@ -7,9 +7,9 @@ from pydantic import Field
 from floe.spec.base import SpecModel
 from floe.spec.checks import AnyCheck
 from floe.spec.formats import DEFAULT_FORMAT, Options, typed_options
+from floe.spec.governance import DatasetSla, LegalHold, Owner, RetentionOrAge
 from floe.spec.names import DatasetName, Email
-from floe.spec.promises import DatasetSla, LegalHold, Owner, RetentionOrAge
-from floe.spec.sql_types import ColumnType
+from floe.spec.sql import ColumnType
 from floe.spec.values import AnyValue, OneOrMany, Zone
 
 Checksum = Literal["md5", "sha1", "sha256", "sha512", "crc32"]
@@ -21,93 +21,93 @@ class Column(SpecModel):
     name: Annotated[str, Field(min_length=1)]
     """The name of the column."""
     type: ColumnType
-    """Its type, as Spark SQL calls it: bigint, decimal(18,2), array<string>."""
+    """A Spark SQL type, such as bigint, decimal(18,2) or array<string>."""
     nullable: bool = True
-    """Whether it may hold no value."""
+    """Whether the column may be null."""
     description: str = ""
-    """What it means."""
+    """What the column means."""
     classification: str | None = None
-    """How sensitive it is, in the words of `governance.classifications`."""
+    """Sensitivity: one of `governance.classifications`."""
     width: Annotated[int, Field(ge=1)] | None = None
-    """How many characters it takes in a fixed-width file."""
+    """Number of characters in a fixed-width file."""
     format: str | None = None
-    """How its dates or timestamps are written, when not as the rest of the file."""
+    """Date or timestamp format, if it differs from the rest of the file."""
 
 
 class JsonManifest(SpecModel):
-    """A JSON file beside the data that says what was delivered."""
+    """A JSON file next to the data that describes the delivery."""
 
     kind: Literal["json"]
     """`json`"""
     path: str | None = None
-    """Where it is; by default manifest.json in the folder of the data."""
+    """Path of the manifest; by default manifest.json in the data folder."""
     files: bool = True
-    """Whether it lists the files, which must all be there."""
+    """Whether it lists the files; every listed file must exist."""
     rows: bool = True
-    """Whether it gives row counts, which must be right."""
+    """Whether it gives row counts; they must match the data."""
     checksum: Checksum | None = None
-    """The checksum it gives for each file."""
+    """Checksum algorithm, if it gives a checksum for each file."""
 
 
 class TrailerManifest(SpecModel):
-    """The last line of each file says how many rows came before it."""
+    """The last line of each file gives its row count."""
 
     kind: Literal["trailer"]
     """`trailer`"""
     prefix: Annotated[str, Field(min_length=1)] = "T"
-    """What the trailer line begins with."""
+    """Prefix of the trailer line."""
     delimiter: str | None = None
-    """What stands between its fields; by default that of the file."""
+    """Delimiter of the trailer's fields; by default that of the file."""
     rows_field: Annotated[int, Field(ge=1)] = 2
-    """Which field is the row count, counted from 1."""
+    """Position of the row count among the fields, starting at 1."""
     checksum_field: Annotated[int, Field(ge=1)] | None = None
-    """Which field is the checksum of the lines before."""
+    """Position of the checksum of all preceding lines, starting at 1."""
     checksum: Checksum | None = None
-    """The kind of that checksum."""
+    """Checksum algorithm."""
 
 
 class ControlManifest(SpecModel):
-    """A control file of `name value` lines beside the data."""
+    """A control file next to the data, with one `name=value` per line."""
 
     kind: Literal["control"]
     """`control`"""
     path: str
-    """Where it is, such as landing/{business_date}/fx.ctl."""
+    """Path of the control file, such as landing/{business_date}/fx.ctl."""
     delimiter: str = "="
-    """What stands between a name and its value."""
+    """Delimiter between a name and its value."""
     rows: str = "rows"
-    """The name whose value is the row count; "" when the file has none."""
+    """Name of the row count; "" if the file does not give one."""
     checksum_name: str | None = None
-    """The name whose value is the checksum."""
+    """Name of the checksum."""
     checksum: Checksum | None = None
-    """The kind of that checksum."""
+    """Checksum algorithm."""
 
 
 Manifest = Annotated[JsonManifest | TrailerManifest | ControlManifest, Field(discriminator="kind")]
 
 
 class Consumer(SpecModel):
-    """Someone outside who takes a feed."""
+    """A consumer outside the platform that receives a feed."""
 
     name: str
-    """The system or the firm."""
+    """Name of the system or company."""
     email: Email | None = None
-    """Where to write to."""
+    """Contact address."""
     notify: OneOrMany = ()
-    """The notification channels that tell them of a new version."""
+    """Notification channels that announce each new version to this consumer."""
 
 
 class Feed(SpecModel):
-    """The dataset is delivered to others, at a place that stays the same."""
+    """Delivers the dataset to other systems at a stable location."""
 
     latest: str
-    """The stable location of the newest version."""
+    """Stable location of the newest version."""
     consumers: tuple[Consumer, ...] = ()
-    """Who takes it."""
+    """Who receives the feed."""
 
 
 class DatasetAlias(SpecModel):
-    """Another name of the dataset, as a lineage client reports it."""
+    """Another name of the dataset, as reported by a lineage client."""
 
     namespace: str
     """The OpenLineage namespace, such as s3://bucket."""
@@ -116,58 +116,58 @@ class DatasetAlias(SpecModel):
 
 
 class DatasetSpec(SpecModel):
-    """Named data: where it lives, who owns it, what it promises and what is checked."""
+    """A dataset: its location, format, schema, owner, SLA and checks."""
 
     description: str = ""
     """What the data is."""
     owner: Owner | None = None
-    """Who answers for it."""
+    """Who is responsible for the dataset."""
     category: str | None = None
-    """The subject it belongs to, for search."""
+    """Subject area, for search."""
     tags: tuple[str, ...] = ()
-    """Words to find it by."""
+    """Keywords, for search."""
     classification: str | None = None
-    """How sensitive it is, in the words of `governance.classifications`."""
+    """Sensitivity: one of `governance.classifications`."""
     format: str = DEFAULT_FORMAT
-    """iceberg, parquet, csv, fixed_width, jdbc, files, or one of your own."""
+    """iceberg, parquet, csv, fixed_width, jdbc, files, or a plug-in format."""
     location: str | None = None
-    """Where its files are. {business_date}, {partition} and {version} stand for the version's."""
+    """Path of its files; may contain {business_date}, {partition} and {version}."""
     storage: str | None = None
-    """The storage profile of platform.yaml, when not that of the project."""
+    """Storage profile in platform.yaml; by default that of the project."""
     options: dict[str, AnyValue] = Field(default_factory=dict)
-    """How the format is read and written."""
+    """Options for reading and writing the format."""
     manifest: Manifest | None = None
-    """What tells that a delivery is complete and right; it is verified before a row is read."""
+    """How to verify that a delivery is complete and correct, before any row is read."""
     columns: tuple[Column, ...] = Field(default=(), alias="schema")
-    """Its columns; a declared schema is a contract that is enforced at write."""
+    """The columns. A declared schema is a contract, enforced on every write."""
     keys: tuple[str, ...] = ()
-    """The columns that identify a row; `write: merge` goes by them."""
+    """Columns that identify a row; used by `write: merge`."""
     partition_column: str | None = None
-    """The column that holds the partition of a row."""
+    """Column that holds the partition of a row."""
     partitions: str | None = None
-    """The partition definition of `orchestration.partitions` that its versions follow."""
+    """Partition definition in `orchestration.partitions` for its versions."""
     timezone: Zone | None = None
-    """The zone of its business dates, when not that of the project."""
+    """Time zone of its business dates; by default that of the project."""
     sla: DatasetSla | None = None
-    """When a version is promised."""
+    """When each version must be ready."""
     checks: tuple[AnyCheck, ...] = ()
-    """What must hold before anyone reads a version."""
+    """Checks that each version must pass before it can be read."""
     retention: RetentionOrAge | None = None
-    """How long superseded versions are kept."""
+    """How long to keep superseded versions."""
     legal_hold: LegalHold | None = None
-    """Why nothing of it may be removed."""
+    """Legal hold: none of its data may be removed."""
     writers: Literal["one", "many"] = "one"
-    """Whether several processes may write it."""
+    """Whether one process or several may write it."""
     feed: Feed | None = None
-    """How it is delivered to others."""
+    """How it is delivered to other systems."""
     aliases: tuple[DatasetAlias, ...] = ()
-    """Other names that lineage clients use for it."""
+    """Other names of the dataset in lineage clients."""
     renamed_from: DatasetName | None = None
-    """What it was called before; its history moves along."""
+    """Previous name; the history moves to the new name."""
 
     @property
     def format_options(self) -> Options | dict[str, AnyValue]:
-        """The options as the model of the format, with its defaults."""
+        """The options as the format's model, including defaults."""
         return typed_options(self.format, self.options)
 
     @property

@@ -1,8 +1,8 @@
 """Find the business date and the partition in the name or path of a dataset. Pure.
 
-`landing/exposure_20260901.csv` is the dataset `landing/exposure_{date}.csv` on 2026-09-01. What is
-found depends on the name alone, never on the event or on the clock: the same name must lead to the
-same dataset in whatever order events arrive.
+`landing/exposure_20260901.csv` is the dataset `landing/exposure_{date}.csv` on 2026-09-01. The
+result depends only on the name, never on the event or the clock, because the same name must lead
+to the same dataset in whatever order events arrive.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ from functools import lru_cache
 
 FIRST_YEAR, LAST_YEAR = 1990, 2079
 LONGEST_NAME = 300
-# With the date before it and a number after it, it is the tag of a version.
+# Leaves room for the date and the count in the tag of a version.
 LONGEST_PARTITION = 270
 MOST_REMEMBERED = 100_000
 DATE_MARK = "{date}"
-# Between the keys of a partition, as Dagster writes them.
+# Separates the keys of a multi-dimensional partition, as in Dagster.
 SEPARATOR = "|"
 GROUPS = frozenset({"year", "month", "day"})
-# A date is a token of its own. Eight digits are none after `1.` (a version number), nor at the
-# start of a UUID.
+# A date must be a separate token. Eight digits are not a date after `1.` (a version number) or at
+# the start of a UUID.
 BUILT_IN = (
     r"(?<![0-9A-Za-z])(?<!\d\.)(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})"
     r"(?![0-9A-Za-z])(?!-[0-9A-Fa-f]{4}-)",
@@ -30,7 +30,7 @@ BUILT_IN = (
     r"(?<![^/])(?P<year>\d{4})/(?P<month>\d{2})/(?P<day>\d{2})(?![^/])",
     r"(?<![^/])year=(?P<year>\d{4})/month=(?P<month>\d{1,2})/day=(?P<day>\d{1,2})(?![^/])",
 )
-# Of several dates the one under this key is the business date; without it, the last one is.
+# If there are several dates, the business date is the one with this key, else the last one.
 _BUSINESS_KEY = "business_date="
 _KEY_AND_VALUE = re.compile(r"(?<![^/])([A-Za-z_][A-Za-z0-9_]*)=([^/]+)(?![^/])")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -38,7 +38,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """What a dated name says: the dataset's name without its dates, the date, the partition."""
+    """The parts of a dated name: the name without dates, the date, the partition."""
 
     name: str
     business_date: date
@@ -47,14 +47,14 @@ class Dated:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a dataset that a location holds."""
+    """The business date and partition of a path."""
 
     business_date: date | None = None
     partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _DateMatch:
     start: int
     end: int
     day: date
@@ -62,7 +62,7 @@ class _Found:
 
 
 class DateRules:
-    """The patterns that find dates, with what they found in the names seen so far.
+    """The patterns that find dates in names, with a cache of results.
 
     `patterns` replace the built-in ones. Each is a regular expression with the groups year, month
     and day; an empty list finds nothing.
@@ -71,62 +71,62 @@ class DateRules:
     def __init__(self, patterns: Sequence[str] | None = None) -> None:
         given = BUILT_IN if patterns is None else patterns
         self._patterns = [re.compile(pattern) for pattern in given]
-        # A night names the same few thousand datasets over and over.
+        # Events refer to the same few thousand datasets again and again.
         self.fold = lru_cache(MOST_REMEMBERED)(self._fold)
         self.read_part = lru_cache(MOST_REMEMBERED)(self._read_part)
 
     @property
     def patterns(self) -> list[str]:
-        """The patterns, for another process to make the same rules from."""
+        """The patterns, to create the same rules in another process."""
         return [pattern.pattern for pattern in self._patterns]
 
     def _fold(self, name: str) -> Dated | None:
-        """Take the dates out of a name; None if it has none, or would be nothing without."""
-        found = self._find(name)
-        if not found:
+        """Replace the dates in a name; None if it has no date or consists only of dates."""
+        matches = self._find(name)
+        if not matches:
             return None
-        rest = _replace(name, found)
+        rest = _replace(name, matches)
         if not _LETTER.search(rest.replace(DATE_MARK, "")):
             return None
         folded = _KEY_AND_VALUE.sub(_name_the_key, rest)
         if len(folded) > LONGEST_NAME:
             return None
-        return Dated(folded, _business_date(found), _partition(rest, found))
+        return Dated(folded, _business_date(matches), _partition(rest, matches))
 
     def _read_part(self, path: str) -> Part:
-        """Read which date and partition a path leads to."""
-        found = self._find(path)
-        day = _business_date(found) if found else None
-        return Part(day, _partition(_replace(path, found), found))
+        """Return the business date and partition of a path."""
+        matches = self._find(path)
+        day = _business_date(matches) if matches else None
+        return Part(day, _partition(_replace(path, matches), matches))
 
-    def _find(self, text: str) -> list[_Found]:
-        """Return the dates of a text in their order; where two overlap, the first rule's."""
-        found: list[_Found] = []
+    def _find(self, text: str) -> list[_DateMatch]:
+        """Return the dates in a text; if two overlap, that of the first pattern."""
+        matches: list[_DateMatch] = []
         for pattern in self._patterns:
             for match in pattern.finditer(text):
                 day = _plausible(match)
                 start, end = match.span()
-                if day and all(end <= other.start or start >= other.end for other in found):
+                if day and all(end <= other.start or start >= other.end for other in matches):
                     is_business = text[:start].endswith(_BUSINESS_KEY)
-                    found.append(_Found(start, end, day, is_business))
-        return sorted(found, key=lambda one: one.start)
+                    matches.append(_DateMatch(start, end, day, is_business))
+        return sorted(matches, key=lambda match: match.start)
 
 
 DEFAULT_RULES = DateRules()
 
 
 def below(base: str, path: str) -> str:
-    """Return the path below a dataset: a date in the dataset's own name is not the subset's."""
+    """Return the path below a dataset, without dates in the dataset's own name."""
     base = base.rstrip("/")
     start = path.find(f"{base}/") if base else -1
     return path if start < 0 else path[start + len(base) :]
 
 
 def location_date(pattern: str, path: str) -> Part | None:
-    """Read a path by the `location` that a dataset declares; None if it does not match.
+    """Match a path against the `location` of a dataset; None if it does not match.
 
-    A relative location starts anywhere at a slash, because events name absolute paths. A path that
-    leads to a folder of the location matches too: Spark names folders, not files.
+    A relative location may start at any slash, because events name absolute paths. The path of a
+    folder in the location matches too, because Spark reports folders, not files.
     """
     match = _location_pattern(pattern).search(path.rstrip("/"))
     if match is None:
@@ -141,15 +141,15 @@ def location_date(pattern: str, path: str) -> Part | None:
 
 @lru_cache(10_000)
 def _location_pattern(location: str) -> re.Pattern[str]:
-    """Turn a location with placeholders and wildcards into a regular expression."""
+    """Convert a location with placeholders and wildcards to a regular expression."""
     seen: set[str] = set()
     levels = location.strip("/").split("/")
-    # The last level that has a placeholder must be there; those below it may be.
+    # Levels up to the last {business_date} are required; those below are optional.
     needed = max(n for n, level in enumerate(levels) if "{business_date}" in level)
     written = ""
-    for number, level in enumerate(levels):
-        part = ("/" if number else "") + _level_pattern(level, seen)
-        written += part if number <= needed else f"(?:{part}"
+    for index, level in enumerate(levels):
+        part = ("/" if index else "") + _level_pattern(level, seen)
+        written += part if index <= needed else f"(?:{part}"
     return re.compile(rf"(?:^|/){written}{')?' * (len(levels) - 1 - needed)}$")
 
 
@@ -182,13 +182,13 @@ def _plausible(match: re.Match[str]) -> date | None:
         return None
 
 
-def _business_date(found: Sequence[_Found]) -> date:
-    return next((one.day for one in found if one.is_business), found[-1].day)
+def _business_date(matches: Sequence[_DateMatch]) -> date:
+    return next((match.day for match in matches if match.is_business), matches[-1].day)
 
 
-def _replace(text: str, found: Sequence[_Found]) -> str:
-    for one in reversed(found):
-        text = f"{text[: one.start]}{DATE_MARK}{text[one.end :]}"
+def _replace(text: str, matches: Sequence[_DateMatch]) -> str:
+    for match in reversed(matches):
+        text = f"{text[: match.start]}{DATE_MARK}{text[match.end :]}"
     return text
 
 
@@ -197,16 +197,16 @@ def _name_the_key(match: re.Match[str]) -> str:
     return match[0] if DATE_MARK in value else f"{key}={{{key}}}"
 
 
-def _partition(rest: str, found: Sequence[_Found]) -> str | None:
-    """The partition beside the business date: further dates, and folders such as region=EU."""
-    day = _business_date(found) if found else None
-    others = [one.day.isoformat() for one in found if one.day != day]
-    folders = [one[0] for one in _KEY_AND_VALUE.finditer(rest) if DATE_MARK not in one[2]]
+def _partition(rest: str, matches: Sequence[_DateMatch]) -> str | None:
+    """Return the partition: other dates than the business date, and key=value folders."""
+    day = _business_date(matches) if matches else None
+    others = [match.day.isoformat() for match in matches if match.day != day]
+    folders = [pair[0] for pair in _KEY_AND_VALUE.finditer(rest) if DATE_MARK not in pair[2]]
     return _shortened(SEPARATOR.join([*dict.fromkeys(others), *folders]))
 
 
 def _shortened(partition: str) -> str | None:
-    """Return a partition that fits into the catalog; a digest keeps long ones apart."""
+    """Shorten a partition to fit the catalog; a digest keeps long partitions distinct."""
     if len(partition) > LONGEST_PARTITION:
         digest = hashlib.blake2b(partition.encode(), digest_size=8).hexdigest()
         partition = f"{partition[: LONGEST_PARTITION - 17]}#{digest}"

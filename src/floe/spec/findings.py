@@ -1,4 +1,4 @@
-"""What is wrong with a declaration, where it stands, and what to do about it."""
+"""Findings: what is wrong with a declaration, where, and what to do about it."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -16,16 +16,16 @@ class Problem:
     message: str
     hint: str = ""
     at_key: bool = False
-    """Whether the key itself is wrong (its line is shown) rather than its value."""
+    """Whether the key itself is wrong rather than its value; decides which line is shown."""
     meant: str = ""
-    """The key that was probably meant by an unknown one: that it is missing needs no saying."""
+    """The key that an unknown key probably means; it is then not also reported as missing."""
     also: tuple[KeyPath, ...] = ()
-    """Other places that the verdict rests on: when one of them is not known yet, there is none."""
+    """Other keys that the problem depends on; it is dropped if one of them is unknown."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake as the user sees it: `file:line: key.path: what is wrong. What to do.`"""
+    """A mistake as shown to users: `file:line: key: what is wrong. What to do.`"""
 
     file: str
     line: int
@@ -43,7 +43,7 @@ class Finding:
 
 
 class SpecError(FloeError):
-    """A project or platform file holds mistakes; all of them are listed at once."""
+    """A project or platform file has errors; lists all of them at once."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = sort_findings(findings)
@@ -51,12 +51,12 @@ class SpecError(FloeError):
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Order findings as one reads the files; the same finding twice is shown once."""
+    """Sort findings by file and line, without duplicates."""
     unique = dict.fromkeys(findings)
     return tuple(sorted(unique, key=lambda f: (f.file, f.line, f.key, f.message)))
 
 
 def key_text(path: KeyPath) -> str:
-    """Write a path as people do: `processes.credit.exposure.steps[1].sql`."""
+    """Format a path as `processes.credit.exposure.steps[1].sql`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")

@@ -1,6 +1,6 @@
-"""The formats that floe brings, and the options of each.
+"""The built-in formats and their options.
 
-A format of the user's own registers by entry point; its options are its own business.
+Plug-in formats register by entry point and validate their own options.
 """
 
 from functools import cache
@@ -21,72 +21,74 @@ Compression = Literal["none", "gzip", "bzip2", "lz4", "snappy", "zstd", "deflate
 Letter = Annotated[str, Field(min_length=1, max_length=1)]
 Count = Annotated[int, Field(ge=0)]
 PositiveCount = Annotated[int, Field(ge=1)]
+DEFAULT_TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss"
 
 
 class Options(SpecModel):
-    """How a format is read and written. Here a number where text is wanted is that text."""
+    """Options of a format. A number is accepted where text is expected."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
 
 class TextOptions(Options):
-    """What every kind of text file has in common."""
+    """The options that all kinds of text files have in common."""
 
     encoding: str = "UTF-8"
-    """The character encoding of the files."""
+    """Character encoding of the files."""
     null_value: str = ""
-    """The text that stands for no value."""
+    """Text that represents null."""
     date_format: str = "yyyy-MM-dd"
-    """How dates are written, in Spark's letters."""
-    timestamp_format: str = "yyyy-MM-dd'T'HH:mm:ss"
-    """How timestamps are written, in Spark's letters."""
+    """Date format, as a Spark pattern."""
+    timestamp_format: str = DEFAULT_TIMESTAMP_FORMAT
+    """Timestamp format, as a Spark pattern. By default floe also accepts a space instead of
+    the T, fractions of a second, and a zone."""
     compression: Compression = "none"
-    """How the files are compressed."""
+    """Compression of the files."""
     bad_records: BadRecords = "fail"
-    """What to do with a line that cannot be read: fail the version, or drop and count it."""
+    """What to do with an invalid line: fail the version, or drop and count the line."""
     bad_record_samples: Count = 5
-    """How many dropped lines to keep as samples."""
+    """Number of dropped lines to keep as samples."""
     max_bad_records: Count | None = None
-    """With `drop`: more dropped lines than this reject the version."""
+    """With `drop`: reject the version if more lines than this are dropped."""
 
 
 class CsvOptions(TextOptions):
     """Options of `format: csv`."""
 
     delimiter: Annotated[str, Field(min_length=1)] = ","
-    """What stands between two values."""
+    """Delimiter between values."""
     header: bool = True
-    """Whether the first line names the columns."""
+    """Whether the first line contains the column names."""
     quote: Letter = '"'
-    """What encloses a value that holds the delimiter."""
+    """Quote character for values that contain the delimiter."""
     escape: Letter = '"'
-    """What stands before a quote inside a value."""
+    """Escape character before a quote inside a value."""
     comment: Letter | None = None
-    """Lines that begin with this are skipped."""
+    """Skip lines that start with this character."""
     skip_lines: Count = 0
-    """How many lines to skip before the header."""
+    """Number of lines to skip before the header."""
     multiline: bool = False
-    """Whether a quoted value may hold line breaks."""
+    """Whether quoted values may contain line breaks."""
 
 
 class FixedWidthOptions(TextOptions):
     """Options of `format: fixed_width`; each column of the schema has a width."""
 
     skip_lines: Count = 0
-    """How many lines to skip at the top."""
+    """Number of lines to skip at the top of a file."""
     trim: bool = True
-    """Whether blanks around a value are dropped."""
+    """Whether to strip spaces around values."""
     pad: Letter = " "
-    """What fills a value up to its width when files are written."""
+    """Character that pads values to their width when writing."""
 
 
 class ParquetOptions(Options):
     """Options of `format: parquet`."""
 
     compression: Compression = "zstd"
-    """How the files are compressed."""
+    """Compression of the files."""
     merge_schema: bool = False
-    """Whether files with different columns are read as one."""
+    """Whether to merge the schemas of files with different columns."""
 
 
 class IcebergOptions(Options):
@@ -95,43 +97,43 @@ class IcebergOptions(Options):
     partition_by: tuple[str, ...] = ()
     """Hidden partitioning, such as days(traded_at) or bucket(16, id)."""
     sort_by: tuple[str, ...] = ()
-    """The columns that rows are sorted by when written."""
+    """Columns by which rows are sorted on write."""
     properties: dict[str, str] = Field(default_factory=dict)
-    """Table properties, passed on to Iceberg."""
+    """Table properties, passed to Iceberg."""
 
 
 class JdbcOptions(Options):
-    """Options of `format: jdbc`: a database table, or an extract by a query."""
+    """Options of `format: jdbc`: a database table or the result of a query."""
 
     connection: str
-    """The connection of platform.yaml to use."""
+    """Connection in platform.yaml."""
     table: str | None = None
-    """The table to read or write, such as risk.counterparty."""
+    """Table to read or write, such as risk.counterparty."""
     query: str | None = None
-    """The query whose rows are read, or the .sql file that holds it."""
+    """Query to read from, or its .sql file."""
     partition_column: str | None = None
-    """The column by which a read is split into parallel parts."""
+    """Column by which a read is split into parallel parts."""
     lower_bound: str | None = None
-    """The lowest value of the partition column."""
+    """Lowest value of the partition column."""
     upper_bound: str | None = None
-    """The highest value of the partition column."""
+    """Highest value of the partition column."""
     num_partitions: PositiveCount | None = None
-    """How many parallel parts a read has."""
+    """Number of parallel parts of a read."""
     fetch_size: PositiveCount = 10_000
-    """How many rows to fetch at a time."""
+    """Number of rows to fetch at a time."""
     batch_size: PositiveCount = 10_000
-    """How many rows to insert at a time."""
+    """Number of rows to insert at a time."""
     query_timeout_seconds: PositiveCount | None = None
-    """When to give up on a statement."""
+    """Timeout of a statement, in seconds."""
 
 
 class FilesOptions(Options):
-    """Options of `format: files`: files that only their own reader understands."""
+    """Options of `format: files`: files with a custom reader and writer."""
 
     reader: FunctionRef | None = None
-    """The function (spark, paths) → DataFrame that reads them."""
+    """Function (spark, paths) → DataFrame that reads the files."""
     writer: FunctionRef | None = None
-    """The function (dataframe, path) that writes them."""
+    """Function (dataframe, path) that writes the files."""
 
 
 BUILT_IN: dict[str, type[Options]] = {
@@ -146,16 +148,16 @@ BUILT_IN: dict[str, type[Options]] = {
 
 @cache
 def installed_formats() -> frozenset[str]:
-    """Return the names of the formats that installed packages register."""
+    """Return the names of the formats registered by installed packages."""
     return frozenset(entry.name for entry in entry_points(group=ENTRY_POINTS))
 
 
 def known_formats() -> list[str]:
-    """Return every format that a dataset may name here."""
+    """Return the names of all available formats."""
     return sorted({*BUILT_IN, *installed_formats()})
 
 
 def typed_options(name: str, options: dict[str, AnyValue]) -> Options | dict[str, AnyValue]:
-    """Return a built-in format's options as its model; others stay as they were written."""
+    """Return a built-in format's options as its model; others unchanged."""
     model = BUILT_IN.get(name)
     return options if model is None else model.model_validate(options)

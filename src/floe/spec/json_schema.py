@@ -1,7 +1,7 @@
-"""JSON Schema of floe.yaml and platform.yaml, so that editors complete and check while one writes.
+"""JSON Schemas of floe.yaml and platform.yaml, for editors.
 
-It takes what floe takes: a variable stands for any number, truth value or choice, and a
-section may be a list of files to include.
+They accept what floe accepts: a variable instead of any number, boolean or choice, and a
+list of files to include instead of a section.
 """
 
 from datetime import timedelta
@@ -23,17 +23,17 @@ _VARIABLE = {"$ref": "#/$defs/Variable"}
 _VARIABLE_SCHEMA = {
     "type": "string",
     "pattern": r"\$\{",
-    "description": "A variable of the environment: ${NAME} or ${NAME:default}.",
+    "description": "An environment variable: ${NAME} or ${NAME:default}.",
 }
 _FILES = {
     "type": "array",
     "items": {"type": "string"},
-    "description": "Patterns of files to include, relative to the project's folder.",
+    "description": "Patterns of files to include, relative to the project folder.",
 }
 
 
 class _Generator(GenerateJsonSchema):
-    """Leaves out titles, which only repeat names, and writes durations as users do."""
+    """Omits titles, which only repeat names; formats durations as users write them."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -55,7 +55,9 @@ def project_schema() -> Schema:
             name = owner["properties"][step]["$ref"].rpartition("/")[2]
             owner = schema["$defs"][name]
         _allow_includes(owner["properties"], section[-1])
-    schema["patternProperties"] = {f"^{EXTENSION}": {"description": "A home for anchors."}}
+    schema["patternProperties"] = {
+        f"^{EXTENSION}": {"description": "Ignored; use it to define anchors."}
+    }
     _tie_options_to_format(schema)
     return schema
 
@@ -63,7 +65,9 @@ def project_schema() -> Schema:
 def platform_schema() -> Schema:
     """Return the schema of platform.yaml."""
     schema = _schema_of(PlatformSpec, "platform.yaml")
-    schema["patternProperties"] = {f"^{EXTENSION}": {"description": "A home for anchors."}}
+    schema["patternProperties"] = {
+        f"^{EXTENSION}": {"description": "Ignored; use it to define anchors."}
+    }
     return schema
 
 
@@ -75,7 +79,7 @@ def _schema_of(model: type[SpecModel], title: str) -> Schema:
 
 
 def _with_variables(node: Any) -> Any:
-    """Let a variable stand wherever something stricter than text is wanted."""
+    """Allow a variable wherever the schema expects something stricter than text."""
     if isinstance(node, list):
         return [_with_variables(item) for item in node]
     if not isinstance(node, dict):
@@ -95,18 +99,18 @@ def _with_variables(node: Any) -> Any:
 def _allow_includes(properties: Schema, name: str) -> None:
     section = properties[name]
     description = section.pop("description")
-    things = section.pop("additionalProperties", None) or {}
+    element = section.pop("additionalProperties", None) or {}
     in_place = {
         **section,
         "properties": {INCLUDE: {"anyOf": [{"type": "string"}, _FILES]}},
-        "additionalProperties": {"anyOf": [things, {"type": "null"}]},
+        "additionalProperties": {"anyOf": [element, {"type": "null"}]},
     }
     in_place.pop("default", None)
     properties[name] = {"anyOf": [in_place, _FILES], "description": description}
 
 
 def _tie_options_to_format(schema: Schema) -> None:
-    """Let the options of a built-in format be checked by that format."""
+    """Check the options of a built-in format against that format's model."""
     cases = []
     for name, model in BUILT_IN.items():
         options = _with_variables(model.model_json_schema(schema_generator=_Generator))

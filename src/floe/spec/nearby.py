@@ -1,4 +1,4 @@
-"""Suggest the name that was probably meant."""
+"""Suggest known names that are similar to a misspelled one."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,19 +7,19 @@ SHOWN_AT_MOST = 8
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is closest in spelling, if one is close.
+    """Return the known name that is closest in spelling, if any is close.
 
-    Letters in the wrong order are the likeliest slip: such a name comes first.
+    Swapped letters are the most likely mistake, so such a name is preferred.
     """
     candidates = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), candidates, n=5)
-    swapped = (one for one in close if sorted(one) == sorted(name.lower()))
-    found = next(swapped, close[0] if close else None)
-    return candidates[found] if found is not None else None
+    swapped = (candidate for candidate in close if sorted(candidate) == sorted(name.lower()))
+    match = next(swapped, close[0] if close else None)
+    return candidates[match] if match is not None else None
 
 
 def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Say what was probably meant, else what there is to choose from."""
+    """Return a hint with the closest name, else `otherwise`, else the list of choices."""
     names = sorted(known)
     near = nearest(name, names)
     if near is not None:
@@ -30,16 +30,16 @@ def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def choices(names: list[str]) -> str:
-    """List what can be written, cut short when it is long."""
+    """Return a hint that lists the valid values, shortened if there are many."""
     shown = ", ".join(names[:SHOWN_AT_MOST])
     return f"Choose one of: {shown}{', …' if len(names) > SHOWN_AT_MOST else '.'}"
 
 
 class Suggestions:
-    """Suggestions for one run of checks, with a budget so that their cost stays small.
+    """Suggestions for one run of checks, limited to a number of names.
 
-    Comparing spellings costs time for each pair of names. A project whose include was
-    forgotten has thousands of unknown names, and after the first few nobody reads them.
+    Comparing spellings takes time for each pair of names. A project with a missing include
+    has thousands of unknown names, and nobody reads more than the first few suggestions.
     """
 
     def __init__(self, budget: int = 50) -> None:

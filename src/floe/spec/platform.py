@@ -1,17 +1,16 @@
-"""platform.yaml: where a project runs. Each environment has its own; floe.yaml stays the same."""
+"""The model of platform.yaml: where a project runs, one file per environment."""
 
 import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from floe.spec.base import SpecModel
+from floe.spec.base import SpecModel, value_error
 from floe.spec.dates import BUILT_IN, DEFAULT_RULES, GROUPS, DateRules
-from floe.spec.names import Email, Memory, ProfileName, SqlName
-from floe.spec.patterns import check_regex
+from floe.spec.names import Email, Memory, ProfileName, SqlName, check_regex
 from floe.spec.secrets import Secret, TextOrSecret
 from floe.spec.values import Duration, parse_duration
-from floe.spec.wrong import wrong
 
 _CLUSTERS = ("sc://", "spark://", "k8s://", "yarn", "local")
 
@@ -19,23 +18,23 @@ _CLUSTERS = ("sc://", "spark://", "k8s://", "yarn", "local")
 def _check_spark_url(url: str) -> str:
     if not url.startswith(_CLUSTERS):
         hint = "Write sc://host:15002, spark://host:7077, k8s://host:443, yarn or local[4]."
-        raise wrong(f"'{url}' is not an address of Spark", hint, "sc://host:15002")
+        raise value_error(f"'{url}' is not a Spark URL", hint, "sc://host:15002")
     return url
 
 
 class Compute(SpecModel):
-    """A Spark to compute on."""
+    """A Spark server or cluster."""
 
     url: Annotated[str, AfterValidator(_check_spark_url)] | None = None
-    """A Spark Connect server (sc://) or a cluster's master; without one floe starts its own."""
+    """Spark Connect server (sc://) or cluster master; by default floe starts its own server."""
     token: Secret | None = None
-    """The token of the Spark Connect server."""
+    """Token for the Spark Connect server."""
     cores: Annotated[int, Field(ge=1)] | None = None
-    """Cores of the embedded server; by default those of the machine."""
+    """Cores of the embedded server; by default all cores of the machine."""
     memory: Memory | None = None
-    """Memory of the embedded server, such as 4g; by default a part of the machine's."""
+    """Memory of the embedded server, such as 4g; by default a share of the machine's memory."""
     packages: tuple[str, ...] = ()
-    """Further Maven packages, as group:artifact:version."""
+    """Additional Maven packages, as group:artifact:version."""
     conf: dict[str, TextOrSecret] = Field(default_factory=dict)
     """Spark settings."""
 
@@ -44,228 +43,247 @@ class LakeCatalog(SpecModel):
     """The Iceberg catalog of the lake."""
 
     type: Literal["jdbc", "rest", "hive", "glue", "nessie", "hadoop"] = "jdbc"
-    """What kind of catalog it is."""
+    """Type of catalog."""
     uri: str | None = None
-    """Its address; the embedded one is a SQLite file in .floe."""
+    """URI of the catalog; the embedded one is a SQLite file in .floe."""
     user: str | None = None
-    """Who logs in."""
+    """User name."""
     password: Secret | None = None
-    """The password."""
+    """Password."""
     token: Secret | None = None
-    """The token, of a REST catalog."""
+    """Token for a REST catalog."""
     options: dict[str, TextOrSecret] = Field(default_factory=dict)
-    """Further properties, passed on to Iceberg."""
+    """Additional properties, passed to Iceberg."""
 
 
 class Lake(SpecModel):
-    """The lake: where tables live, and the namespace of every dataset."""
+    """The lake: where floe stores tables, and the namespace of its datasets."""
 
     name: SqlName = "lake"
-    """The name of the lake in Spark and in lineage; the same in every environment."""
+    """Name of the lake in Spark and in lineage; keep it the same in every environment."""
     catalog: LakeCatalog = LakeCatalog()
     """The Iceberg catalog."""
     warehouse: str = ".floe/lake"
-    """Where the tables' files are: a folder, or a URL such as s3://bucket/lake."""
+    """Where table files are stored: a folder, or a URL such as s3://bucket/lake."""
 
 
 class Storage(SpecModel):
-    """Where files of datasets live that are not lake tables."""
+    """Where to find the files of datasets that are not lake tables."""
 
     root: str = "."
-    """What relative locations start from: a folder, or a URL such as s3://bucket."""
+    """Base of relative locations: a folder, or a URL such as s3://bucket."""
     options: dict[str, TextOrSecret] = Field(default_factory=dict)
-    """Settings of the file system, such as fs.s3a.access.key."""
+    """File system settings, such as fs.s3a.access.key."""
 
 
 class CatalogRetention(SpecModel):
-    """How long the catalog keeps what happened."""
+    """How long the catalog keeps its records."""
 
     events: Duration = parse_duration("90d")
-    """Raw events. One that arrives when it is older fills history and triggers nothing."""
+    """Raw events. Events that arrive older than this fill history and trigger nothing."""
     runs: Duration = parse_duration("400d")
     """Runs and their steps."""
 
 
 class CatalogDatabase(SpecModel):
-    """The database of floe's own catalog."""
+    """The database of floe's catalog."""
 
     url: str = "sqlite:///.floe/catalog.db"
-    """Its SQLAlchemy address, without a password."""
+    """SQLAlchemy URL, without a password."""
     user: str | None = None
-    """Who logs in."""
+    """User name."""
     password: Secret | None = None
-    """The password."""
+    """Password."""
     retention: CatalogRetention = CatalogRetention()
-    """How long it keeps what happened."""
+    """How long it keeps its records."""
 
 
 class Connection(SpecModel):
-    """A database that datasets or processes of the project use."""
+    """A database that datasets or processes use."""
 
     url: str | None = None
-    """Its SQLAlchemy address, for `engine: database`; without a password."""
+    """SQLAlchemy URL for `engine: database`, without a password."""
     jdbc_url: str | None = None
-    """Its JDBC address, for `format: jdbc`."""
+    """JDBC URL for `format: jdbc`."""
     driver: str | None = None
-    """The class of the JDBC driver, when it does not follow from the address."""
+    """Class of the JDBC driver, if it cannot be derived from the URL."""
     user: str | None = None
-    """Who logs in."""
+    """User name."""
     password: Secret | None = None
-    """The password."""
+    """Password."""
     options: dict[str, TextOrSecret] = Field(default_factory=dict)
-    """Further settings of the driver."""
+    """Additional driver settings."""
 
 
 class Oidc(SpecModel):
-    """Logging in with the company's identity provider."""
+    """Login with an OpenID Connect identity provider."""
 
     issuer: str
-    """The address of the provider."""
+    """Issuer URL of the provider."""
     audience: str
-    """Whom its tokens must be made for."""
+    """Audience that its tokens must contain."""
     roles_claim: str = "roles"
-    """The claim that holds the roles."""
+    """Claim that contains the roles."""
 
 
 class Api(SpecModel):
     """The HTTP API and the console."""
 
     host: str = "127.0.0.1"
-    """The address it listens on."""
+    """Address to listen on."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8765
-    """The port it listens on."""
+    """Port to listen on."""
     url: str | None = None
-    """The address under which others reach it."""
+    """Public URL, under which clients reach it."""
     oidc: Oidc | None = None
     """The identity provider."""
 
 
 def _check_storage_url(url: str) -> str:
     if not url.startswith(("postgresql://", "postgres://")):
-        hint = "Write postgresql://host:5432/database; the password goes to `password`."
-        raise wrong("is not the address of a PostgreSQL database", hint, "postgresql://host/db")
+        hint = "Write postgresql://host:5432/database; put the password in `password`."
+        raise value_error("must be the URL of a PostgreSQL database", hint, "postgresql://host/db")
     return url
 
 
 class RunRetries(SpecModel):
-    """When Dagster starts a run again. Jobs may say otherwise by the tag dagster/max_retries."""
+    """When Dagster retries a run. The tag dagster/max_retries of a job overrides this."""
 
     attempts: Annotated[int, Field(ge=0, le=100)] = 0
-    """How often a run is started again."""
+    """Number of retries."""
     failed: bool = False
-    """Whether also one whose steps failed; by default only one whose process died."""
+    """Whether to retry runs with failed steps too, not only runs whose process died."""
 
 
 class TagLimit(SpecModel):
-    """A limit for runs that carry a tag."""
+    """A limit on concurrent runs with a tag."""
 
     key: str
-    """The name of the tag."""
+    """Name of the tag."""
     value: str | None = None
-    """Its value; without one, all values count together."""
+    """Value of the tag; by default runs with any value are counted together."""
     per_value: bool = False
-    """Whether each value has a limit of its own."""
+    """Whether the limit applies to each value separately."""
     limit: Annotated[int, Field(ge=1)]
-    """How many such runs at once."""
+    """Maximum number of concurrent runs."""
 
 
 class Orchestrator(SpecModel):
-    """Dagster: where it keeps its state, and how much runs at once."""
+    """Dagster: where it stores its state, and its concurrency limits."""
 
     storage_url: Annotated[str, AfterValidator(_check_storage_url)] | None = None
-    """Its PostgreSQL database, without a password; by default SQLite in .floe."""
+    """URL of its PostgreSQL database, without a password; by default SQLite in .floe."""
     user: str | None = None
-    """Who logs in there."""
+    """User name for the database."""
     password: Secret | None = None
-    """The password there."""
+    """Password for the database."""
     executor: Literal["in_process", "multiprocess"] | None = None
-    """What runs steps, when the job does not say."""
+    """Executor for jobs that do not declare one."""
     launcher: Literal["warm", "default"] = "warm"
-    """Runs begin in a process that has the project loaded already, or each in a new one."""
+    """Start runs in a process with the project already loaded (warm), or each in a new one."""
     max_concurrent_runs: Annotated[int, Field(ge=1)] = 10
-    """How many runs at once."""
+    """Maximum number of concurrent runs."""
     tag_limits: tuple[TagLimit, ...] = ()
-    """How many runs with certain tags at once."""
+    """Limits on concurrent runs with certain tags."""
     pools: dict[ProfileName, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    """Concurrency pools: how many steps of each at once."""
+    """Concurrency pools, with the maximum number of concurrent steps in each."""
     retries: RunRetries = RunRetries()
-    """When runs are started again."""
+    """When to retry runs."""
     start_timeout: Duration = parse_duration("3m")
-    """How long a run may take to start before it counts as failed."""
+    """Maximum time for a run to start before it is marked as failed."""
     port: Annotated[int, Field(ge=1, le=65535)] = 3000
-    """The port of Dagster's web interface."""
+    """Port of Dagster's web interface."""
     url: str | None = None
-    """The address under which others reach that, for the links in messages."""
+    """Public URL of Dagster's web interface, for links in notifications."""
+
+
+def _check_endpoint_url(url: str) -> str:
+    address = urlsplit(url)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        hint = "Write http://HOST:PORT or https://HOST."
+        raise value_error("must be an http or https URL", hint, "https://collector.example.com")
+    if address.username is not None:
+        hint = "Put credentials into `headers`, as references to secrets."
+        raise value_error("must not contain credentials", hint, "https://collector.example.com")
+    return url
 
 
 class Endpoint(SpecModel):
-    """Where telemetry is sent."""
+    """An endpoint that receives telemetry."""
 
-    url: str
-    """The address."""
+    url: Annotated[str, AfterValidator(_check_endpoint_url)]
+    """URL of the endpoint."""
     headers: dict[str, TextOrSecret] = Field(default_factory=dict)
-    """Headers, such as an API key."""
+    """HTTP headers, such as an API key."""
+
+
+def _check_servers(servers: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
+    urls = [server.url for server in servers]
+    repeated = next((url for url in urls if urls.count(url) > 1), None)
+    if repeated is not None:
+        raise value_error(f"'{repeated}' is listed twice", "Remove one of the two.", repeated)
+    return servers
 
 
 class PlatformObservability(SpecModel):
-    """Where traces and lineage go besides the catalog."""
+    """Where to send traces and lineage in addition to the catalog."""
 
     otlp: Endpoint | None = None
     """An OpenTelemetry collector."""
-    openlineage: tuple[Endpoint, ...] = ()
-    """OpenLineage servers to forward every event to."""
+    openlineage: Annotated[tuple[Endpoint, ...], AfterValidator(_check_servers)] = ()
+    """OpenLineage servers to which `floe api` forwards every event, by base URL."""
 
 
 class LogChannel(SpecModel):
-    """Notifications go to the log."""
+    """Writes notifications to the log."""
 
     type: Literal["log"]
     """`log`"""
     level: Literal["info", "warning", "error"] = "warning"
-    """How loud."""
+    """Log level."""
 
 
 class WebhookChannel(SpecModel):
-    """Notifications are posted as JSON."""
+    """Posts notifications as JSON."""
 
     type: Literal["webhook"]
     """`webhook`"""
     url: TextOrSecret
-    """Where to."""
+    """URL to post to."""
     headers: dict[str, TextOrSecret] = Field(default_factory=dict)
-    """Headers, such as an API key."""
+    """HTTP headers, such as an API key."""
     timeout: Duration = parse_duration("10s")
-    """When to give up."""
+    """Timeout of a request."""
 
 
 class EmailChannel(SpecModel):
-    """Notifications are sent by e-mail."""
+    """Sends notifications by e-mail."""
 
     type: Literal["email"]
     """`email`"""
     to: Annotated[tuple[Email, ...], Field(min_length=1)]
-    """Who gets them."""
+    """Recipients."""
     sender: Email
-    """Who they come from."""
+    """Sender address."""
     host: str
-    """The mail server."""
+    """Host of the mail server."""
     port: Annotated[int, Field(ge=1, le=65535)] = 587
-    """Its port."""
+    """Port of the mail server."""
     user: str | None = None
-    """Who logs in."""
+    """User name."""
     password: Secret | None = None
-    """The password."""
+    """Password."""
     tls: bool = True
-    """Whether the connection is encrypted."""
+    """Whether to encrypt the connection."""
 
 
 class AppriseChannel(SpecModel):
-    """Notifications go wherever apprise can send them: Slack, Teams, PagerDuty and so on."""
+    """Sends notifications with apprise: to Slack, Teams, PagerDuty and others."""
 
     type: Literal["apprise"]
     """`apprise`"""
     url: TextOrSecret
-    """The apprise address."""
+    """Apprise URL."""
 
 
 Channel = Annotated[
@@ -274,28 +292,28 @@ Channel = Annotated[
 
 
 class SecretStore(SpecModel):
-    """Where secrets are looked up."""
+    """Where to look up secrets."""
 
     folder: str = "/run/secrets"
-    """The folder of `secret://file/NAME`."""
+    """Folder with the files of `secret://file/NAME`."""
 
 
 def _check_date_pattern(pattern: str) -> str:
     missing = GROUPS - set(re.compile(check_regex(pattern)).groupindex)
     if missing:
         hint = r"Name all three, such as (?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})."
-        raise wrong(f"'{pattern}' has no group named {sorted(missing)[0]}", hint, BUILT_IN[1])
+        raise value_error(f"'{pattern}' has no group named {sorted(missing)[0]}", hint, BUILT_IN[1])
     return pattern
 
 
 class Events(SpecModel):
-    """How events of other systems are read."""
+    """How to read events from other systems."""
 
     date_patterns: tuple[Annotated[str, AfterValidator(_check_date_pattern)], ...] | None = None
-    """Regular expressions that find the business date in names and paths; [] switches it off."""
+    """Regular expressions that find business dates in names and paths; [] disables this."""
 
     def date_rules(self) -> DateRules:
-        """Return the rules for dates in names; by default the built-in ones."""
+        """Return the rules that find dates in names; by default the built-in ones."""
         return DEFAULT_RULES if self.date_patterns is None else DateRules(self.date_patterns)
 
 
@@ -308,10 +326,10 @@ def _log_only() -> dict[str, Channel]:
 
 
 class PlatformSpec(SpecModel):
-    """An environment: compute, lake, databases, endpoints and channels."""
+    """An environment: compute, lake, databases, endpoints and notification channels."""
 
     environment: Literal["development", "production"] = "development"
-    """In production a stale compiled file is refused; in development it is compiled again."""
+    """In production, a stale compiled file is an error; in development, it is recompiled."""
     compute: dict[ProfileName, Compute] = Field(default_factory=lambda: {"default": Compute()})
     """Compute profiles, by name."""
     lake: Lake = Lake()
@@ -323,14 +341,14 @@ class PlatformSpec(SpecModel):
     connections: dict[ProfileName, Connection] = Field(default_factory=dict)
     """Databases that the project reads or writes, by name."""
     events: Events = Events()
-    """How events of other systems are read."""
+    """How to read events from other systems."""
     api: Api = Api()
     """The HTTP API and the console."""
     orchestrator: Orchestrator = Orchestrator()
     """Dagster."""
     observability: PlatformObservability = PlatformObservability()
-    """Where telemetry goes."""
+    """Where to send traces and lineage."""
     notifications: dict[ProfileName, Channel] = Field(default_factory=_log_only)
     """Notification channels, by name."""
     secrets: SecretStore = SecretStore()
-    """Where secrets are looked up."""
+    """Where to look up secrets."""

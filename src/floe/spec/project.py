@@ -1,18 +1,61 @@
 """The root of floe.yaml."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from floe.spec.base import SpecModel
 from floe.spec.calendars import Calendar, CalendarSpec, get_calendar
 from floe.spec.datasets import DatasetSpec
-from floe.spec.governance import Governance
+from floe.spec.governance import Governance, Owner
 from floe.spec.names import DatasetName, ProcessName, ProfileName, ProjectName
-from floe.spec.observability import Observability
 from floe.spec.orchestration import Orchestration
 from floe.spec.processes import ProcessSpec
-from floe.spec.promises import Owner
-from floe.spec.transforms import DbtTransform
-from floe.spec.values import Zone
+from floe.spec.values import AnyValue, OneOrMany, Zone
+
+
+class DbtTransform(SpecModel):
+    """A dbt project; each of its models is a dataset."""
+
+    type: Literal["dbt"]
+    """`dbt`"""
+    path: str = "dbt"
+    """Folder of the dbt project."""
+    target: str | None = None
+    """Target of the dbt profile."""
+    vars: dict[str, AnyValue] = Field(default_factory=dict)
+    """Variables passed to dbt."""
+    select: tuple[str, ...] = ()
+    """Models to include, in dbt selection syntax."""
+    exclude: tuple[str, ...] = ()
+    """Models to exclude."""
+
+
+class Notify(SpecModel):
+    """Notification channels in platform.yaml, by type of event."""
+
+    failure: OneOrMany = ()
+    """When a run fails."""
+    sla: OneOrMany = ()
+    """When an SLA is at risk or breached."""
+    check: OneOrMany = ()
+    """When a check rejects a version."""
+    drift: OneOrMany = ()
+    """When observed lineage differs from declared lineage."""
+
+
+class Observability(SpecModel):
+    """What runs report. platform.yaml declares where it is sent."""
+
+    traces: bool = True
+    """Send spans of runs to the OpenTelemetry collector, if one is configured."""
+    column_lineage: bool = True
+    """Whether to collect column lineage."""
+    attributes: dict[str, str] = Field(default_factory=dict)
+    """Resource attributes added to every span, such as the cost centre."""
+    notify: Notify = Notify()
+    """Which channels to notify of what."""
+
 
 SECTIONS: tuple[tuple[str, ...], ...] = (
     ("calendars",),
@@ -25,45 +68,45 @@ SECTIONS: tuple[tuple[str, ...], ...] = (
     ("orchestration", "sensors"),
     ("orchestration", "backfills"),
 )
-"""The sections of named things. Each may be spread over files by include."""
+"""Sections that map names to definitions. Each may include other files."""
 
 
 class ProjectSpec(SpecModel):
-    """A project: its datasets, its processes, and how they are run and watched."""
+    """A project: its datasets, its processes, and how to run and monitor them."""
 
     name: ProjectName
-    """The name of the project; process keys begin with it."""
+    """Name of the project; part of the key of each process."""
     version: str = ""
-    """The version of the project, for people."""
+    """Version of the project, for information only."""
     description: str = ""
     """What the project is about."""
     timezone: Zone = "UTC"
-    """The zone of business dates, schedules and promises that name none."""
+    """Default time zone of business dates, schedules and SLAs."""
     calendar: str | None = None
-    """The calendar of promises and mappings that name none."""
+    """Default calendar of SLAs and mappings."""
     storage: ProfileName = "default"
-    """The storage profile of platform.yaml."""
+    """Storage profile in platform.yaml."""
     catalog: ProfileName = "default"
-    """The catalog profile of platform.yaml."""
+    """Catalog profile in platform.yaml."""
     compute: ProfileName = "default"
-    """The compute profile of platform.yaml."""
+    """Compute profile in platform.yaml."""
     calendars: dict[str, CalendarSpec] = Field(default_factory=dict)
-    """Business calendars of your own, by name."""
+    """Custom business calendars, by name."""
     datasets: dict[DatasetName, DatasetSpec] = Field(default_factory=dict)
     """Datasets, by name."""
     processes: dict[ProcessName, ProcessSpec] = Field(default_factory=dict)
     """Processes, by name."""
     transforms: tuple[DbtTransform, ...] = ()
-    """Projects of other tools that take part."""
+    """Projects of other tools, such as dbt."""
     orchestration: Orchestration = Orchestration()
-    """What is discovered, partitioned, scheduled and watched."""
+    """Assets, partitions, jobs, schedules, sensors and backfills."""
     governance: Governance = Governance()
-    """What every dataset must declare, and how sensitive data is treated."""
+    """What every dataset must declare, and how sensitive data is protected."""
     observability: Observability = Observability()
-    """What runs report, and whom they tell."""
+    """What runs report, and which channels to notify."""
 
     def owner_or_default(self, owner: Owner | None) -> Owner | None:
-        """Return the declared owner of a dataset or process, or the default of the project."""
+        """Return the declared owner, or the default owner of the project."""
         return owner or self.governance.default_owner
 
     def calendar_named(self, name: str) -> Calendar:

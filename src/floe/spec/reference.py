@@ -1,7 +1,7 @@
-"""Write the reference pages of floe.yaml and platform.yaml, and their schemas, from the models.
+"""Generate the reference pages and JSON Schemas of floe.yaml and platform.yaml.
 
-Run `python -m floe.spec.reference docs/reference` after changing a model. What stands above
-the marker of a page is written by hand and stays.
+Run `python -m floe.spec.reference docs/reference` after changing a model. The part of a page
+above the marker is written by hand and kept.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 from floe.spec.json_schema import Schema, platform_schema, project_schema
 
-MARKER = "<!-- Below: written from the models by python -m floe.spec.reference -->"
+MARKER = "<!-- Below: generated from the models by python -m floe.spec.reference -->"
 PAGES = {"floe-yaml": project_schema, "platform-yaml": platform_schema}
 _PLAIN_WORDS = {
     "string": "text",
@@ -25,17 +25,17 @@ _PLAIN_WORDS = {
 
 
 def schema_text(schema: Schema) -> str:
-    """Write a schema as it is checked in."""
+    """Format a schema as in the checked-in file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def key_tables(schema: Schema) -> str:
-    """Write a table of keys for every mapping that a file may hold."""
+    """Return a table of keys for every mapping in a file."""
     return "\n".join(_Tables(schema).lines())
 
 
 class _Tables:
-    """Walks a schema from its root, one section of the page for each mapping."""
+    """Walks a schema from its root and writes one section for each mapping."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -45,7 +45,7 @@ class _Tables:
         waiting: list[tuple[str, Schema]] = [("", self._schema)]
         while waiting:
             path, mapping = waiting.pop(0)
-            inner = [one for key in self._keys(mapping) for one in self._inside(path, *key)]
+            inner = [section for key in self._keys(mapping) for section in self._inside(path, *key)]
             yield from self._section(path, mapping)
             waiting[:0] = inner
 
@@ -64,7 +64,7 @@ class _Tables:
         return list(mapping["properties"].items())
 
     def _inside(self, path: str, name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
-        """Yield the mappings that a key holds and that have no section yet."""
+        """Yield the mappings in a key that have no section yet."""
         start = f"{path}.{name}" if path else name
         for suffix, reference in _references(schema):
             if reference in self._titles or reference == "Variable":
@@ -86,7 +86,7 @@ class _Tables:
             yield f"{start} (format {name})", self._schema["$defs"][reference]
 
     def _kind(self, schema: Schema) -> str:
-        """Say in a few words what a key takes."""
+        """Describe the type of a key in a few words."""
         if "$ref" in schema:
             return self._named(schema["$ref"].rpartition("/")[2])
         if "enum" in schema or "const" in schema:
@@ -145,7 +145,7 @@ def _anchor(title: str) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Write the schemas, and the part of each page below its marker."""
+    """Write the schema files, and the part of each page below its marker."""
     for name, make in PAGES.items():
         schema = make()
         (folder / f"{name}.schema.json").write_text(schema_text(schema), encoding="utf-8")

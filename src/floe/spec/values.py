@@ -1,6 +1,6 @@
-"""The kinds of value that floe.yaml and platform.yaml know beside text, numbers and lists.
+"""Value types of the spec: durations, times, dates, zones, cron and others.
 
-Each has one parser, one sentence for what is wrong, and an example of what is right.
+Each type has a parser, an error message, and an example of a valid value.
 """
 
 import re
@@ -19,34 +19,34 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from floe.spec.nearby import nearest
-from floe.spec.wrong import only_text, text_schema, wrong
+from floe.spec.base import only_text, text_schema, value_error
+from floe.spec.nearby import nearest, suggest
 from floe.spec.yaml_tree import typed
 
 _UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION = re.compile("".join(rf"(?:([0-9]{{1,9}}){unit})?" for unit in _UNITS))
-# So that adding one to a date, or taking it off, stays within the calendar.
+# Keeps date arithmetic within the range of Python's dates.
 LONGEST = timedelta(days=365_250)
 _DURATION_HINT = "Write it as 30s, 20m, 1h30m or 90d."
 
 
 @lru_cache(maxsize=4096)
 def parse_duration(value: str | timedelta) -> timedelta:
-    """Read `20m`, `1h30m` or `90d`."""
+    """Parse a duration such as `20m`, `1h30m` or `90d`."""
     if isinstance(value, timedelta):
         return value
     match = _DURATION.fullmatch(value) if value else None
     if match is None:
-        raise wrong(f"'{value}' is not a duration", _DURATION_HINT, "20m")
+        raise value_error(f"'{value}' is not a duration", _DURATION_HINT, "20m")
     counts = zip(match.groups(), _UNITS.values(), strict=True)
     seconds = sum(int(count) * size for count, size in counts if count)
     if seconds > LONGEST.total_seconds():
-        raise wrong(f"'{value}' is too long", "A duration may have 1000 years at most.", "20m")
+        raise value_error(f"'{value}' is too long", "A duration must be at most 1000 years.", "20m")
     return timedelta(seconds=seconds)
 
 
 def format_duration(duration: timedelta) -> str:
-    """Write a duration as it is read: `1h30m`."""
+    """Format a duration as `1h30m`, which parse_duration can read."""
     rest = int(duration.total_seconds())
     parts = []
     for unit, size in list(_UNITS.items())[1:]:
@@ -59,12 +59,12 @@ _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
 def parse_time(value: str | time) -> time:
-    """Read `06:30` or `06:30:15`."""
+    """Parse a time of day such as `06:30` or `06:30:15`."""
     if isinstance(value, time):
         return value
     match = _TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise wrong(f"'{value}' is not a time of day", 'Write it as "06:30".', "06:30")
+        raise value_error(f"'{value}' is not a time of day", 'Write it as "06:30".', "06:30")
     hour, minute, second = (int(part) for part in match.groups(default="0"))
     return time(hour, minute, second)
 
@@ -73,7 +73,7 @@ _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def parse_date(value: str | date) -> date:
-    """Read `2026-09-01`."""
+    """Parse a date such as `2026-09-01`."""
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
     try:
@@ -81,7 +81,7 @@ def parse_date(value: str | date) -> date:
             return date.fromisoformat(value)
     except ValueError:
         pass
-    raise wrong(f"'{value}' is not a date", "Write it as 2026-09-01.", "2026-09-01")
+    raise value_error(f"'{value}' is not a date", "Write it as 2026-09-01.", "2026-09-01")
 
 
 Duration = Annotated[
@@ -109,14 +109,14 @@ def _zones() -> frozenset[str]:
 
 @cache
 def check_zone(name: str) -> str:
-    """Accept the names of the IANA time zone database."""
+    """Accept a name from the IANA time zone database."""
     if name in _zones():
         return name
     city = name.replace(" ", "_").lower()
     near = next((zone for zone in sorted(_zones()) if zone.lower().endswith(f"/{city}")), None)
     near = near or nearest(name, sorted(_zones()))
     hint = f"Did you mean '{near}'?" if near else "Write it as Area/City, such as Europe/London."
-    raise wrong(f"'{name}' is not a time zone", hint, "UTC")
+    raise value_error(f"'{name}' is not a time zone", hint, "UTC")
 
 
 _MACROS = frozenset(
@@ -127,16 +127,15 @@ _CRON_HINT = 'Write minute, hour, day, month and weekday, such as "0 6 * * 1-5".
 
 @lru_cache(maxsize=4096)
 def check_cron(expression: str) -> str:
-    """Accept five cron fields, or a macro such as @daily, that fire at least now and then."""
+    """Accept five cron fields or a macro such as @daily; reject those that never fire."""
     if expression.startswith("@"):
         if expression in _MACROS:
             return expression
-        near = nearest(expression, _MACROS)
-        hint = f"Did you mean '{near}'?" if near else _CRON_HINT
-        raise wrong(f"'{expression}' is not a cron expression", hint, "0 6 * * *")
+        hint = suggest(expression, _MACROS, _CRON_HINT)
+        raise value_error(f"'{expression}' is not a cron expression", hint, "0 6 * * *")
     if len(expression.split()) != 5:
-        message = f"'{expression}' has {len(expression.split())} fields, a cron expression has 5"
-        raise wrong(message, _CRON_HINT, "0 6 * * *")
+        message = f"'{expression}' has {len(expression.split())} fields; a cron expression has 5"
+        raise value_error(message, _CRON_HINT, "0 6 * * *")
     _try_cron(expression)
     return expression
 
@@ -146,10 +145,10 @@ def _try_cron(expression: str) -> None:
     try:
         croniter(expression, start, max_years_between_matches=8).get_next()
     except CroniterBadDateError:
-        raise wrong(f"'{expression}' never fires", _CRON_HINT, "0 6 * * *") from None
+        raise value_error(f"'{expression}' never fires", _CRON_HINT, "0 6 * * *") from None
     except (CroniterError, ValueError, KeyError):
         message = f"'{expression}' is not a cron expression"
-        raise wrong(message, _CRON_HINT, "0 6 * * *") from None
+        raise value_error(message, _CRON_HINT, "0 6 * * *") from None
 
 
 Zone = Annotated[
@@ -169,7 +168,7 @@ def _parse_share(value: object) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share < float("inf"):
-        raise wrong(f"'{value}' is not a share", "Write it as 20% or 0.2.", "20%")
+        raise value_error(f"'{value}' is not a share", "Write it as 20% or 0.2.", "20%")
     return share
 
 
@@ -183,7 +182,7 @@ def _split_command(value: object) -> object:
         return shlex.split(value)
     except ValueError:
         hint = "Close the quotes, or write a list: [java, -jar, scoring.jar]."
-        raise wrong("the command has a quote that is not closed", hint, "true") from None
+        raise value_error("the command has an unclosed quote", hint, "true") from None
 
 
 Command = Annotated[
@@ -193,15 +192,15 @@ Command = Annotated[
 ]
 
 
-def _in_a_list(value: object) -> object:
+def _wrap_in_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
 OneOrMany = Annotated[
     tuple[str, ...],
-    BeforeValidator(_in_a_list),
+    BeforeValidator(_wrap_in_list),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
-"""One text, or a list of them."""
+"""A single text or a list of texts."""
 AnyValue = Annotated[Any, PlainValidator(typed), WithJsonSchema({})]
-"""A value of any type: plain numbers and truth values are what they look like."""
+"""A value of any type; unquoted numbers and booleans keep their type."""

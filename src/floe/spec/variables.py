@@ -1,7 +1,7 @@
-"""Replace `${VAR}`, `${VAR:default}` and `${VAR:-default}`; `$${` is the text `${`.
+"""Replace variables: `${VAR}`, `${VAR:default}`, `${VAR:-default}`, escape `$${`.
 
-Braces balance, so that a default may hold placeholders or other variables:
-`${FX_DIR:landing/{business_date}}`. A variable that is set to nothing takes its default.
+Braces must balance, so that a default can contain placeholders or other variables:
+`${FX_DIR:landing/{business_date}}`. A variable that is set to "" takes its default.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from floe.errors import FloeError
-from floe.spec.document import Located
+from floe.spec.document import LocatedTree
 from floe.spec.findings import KeyPath, Problem
 from floe.spec.yaml_tree import Plain, Tree, read_plain
 
@@ -91,10 +91,10 @@ class Resolved:
     problems: tuple[Problem, ...]
 
 
-def resolve_variables(document: Located, environ: Mapping[str, str] | None) -> Resolved:
-    """Replace variables from the environment, or only by their defaults when it is None.
+def resolve_variables(document: LocatedTree, environ: Mapping[str, str] | None) -> Resolved:
+    """Replace variables from the environment, or by their defaults if it is None.
 
-    The document's tree is not changed. Without an environment, a variable that has no default
+    The document's tree is not changed. Without an environment, a variable without a default
     is not an error: its path is opaque and its value is checked when the project is loaded.
     """
     editor = _Editor(document.tree)
@@ -122,7 +122,7 @@ def resolve_variables(document: Located, environ: Mapping[str, str] | None) -> R
 
 
 def _without_null_keys(tree: Tree) -> Tree:
-    """Drop keys whose value is null (null means absent); return unchanged parts as they are."""
+    """Drop keys whose value is null, without copying unchanged parts."""
     if isinstance(tree, dict):
         kept = {
             key: _without_null_keys(value) if isinstance(value, dict | list) else value
@@ -156,7 +156,7 @@ def value_at(tree: Tree, path: KeyPath) -> Any:
 
 
 class _Editor:
-    """Changes values in a copy of a tree; unchanged parts are shared with the original."""
+    """Changes values in a copy of a tree; shares unchanged parts with the original."""
 
     def __init__(self, tree: dict[str, Tree]) -> None:
         self.tree = dict(tree)

@@ -1,9 +1,9 @@
 """Parse YAML text into plain dicts, lists and text.
 
-The schema decides the type of a value, not its spelling: version 1.10 stays 1.10, NO stays a
+The schema, not the spelling, decides the type of a value: version 1.10 stays 1.10, NO stays a
 country and 18:30 a time. Unquoted numbers and booleans are marked (Plain) for the few keys
-that take any value. Tags that build objects and repeated keys are findings; nesting and
-alias expansion are limited.
+that accept any value. Object tags and repeated keys are findings; nesting and alias expansion
+are limited.
 """
 
 import json
@@ -31,7 +31,7 @@ TOO_DEEP = (
     "Flatten it, or check the aliases.",
 )
 TOO_MANY = (
-    "too many values once its aliases are expanded",
+    "too many values after expanding aliases",
     "Use fewer aliases, or split the file with an include.",
 )
 _CORE = "tag:yaml.org,2002:"
@@ -46,7 +46,7 @@ _Chain = tuple[Any, ...] | None
 
 
 class Plain(str):
-    """Unquoted text that is a number or boolean, or may be once its variables are resolved."""
+    """Unquoted text that is a number or boolean, or may become one with its variables."""
 
     __slots__ = ()
 
@@ -147,7 +147,7 @@ class TreeBuilder:
             return None
         self._enter(node)
         if node.tag not in _COLLECTION_TAGS:
-            self._refuse_tag(node, chain)
+            self._reject_tag(node, chain)
         built = (
             self._mapping(node, chain)
             if isinstance(node, MappingNode)
@@ -172,7 +172,7 @@ class TreeBuilder:
         if node.tag in _PLAIN_TAGS:
             return read_plain(text)
         if node.tag not in _TEXT_TAGS:
-            self._refuse_tag(node, chain)
+            self._reject_tag(node, chain)
         return text
 
     def _mapping(self, node: MappingNode, chain: _Chain) -> dict[str, Tree]:
@@ -204,11 +204,11 @@ class TreeBuilder:
         first = next(other for other, _ in mapping.value if other.value == key.value)
         line = first.start_mark.line + 1
         self._report(
-            key, chain, f"the key '{key.value}' is given twice, first on line {line}",
+            key, chain, f"the key '{key.value}' is duplicated; first on line {line}",
             "Keep one of them.",
         )  # fmt: skip
 
-    def _refuse_tag(self, node: Node, chain: _Chain) -> None:
+    def _reject_tag(self, node: Node, chain: _Chain) -> None:
         tag = node.tag.replace(_CORE, "!!")
         self._report(node, chain, f"the tag {tag} is not allowed", "Write the value without a tag.")
 

@@ -1,19 +1,31 @@
-"""Which processes a change starts, for which date, and what the others wait for. Pure."""
+"""Decide which processes to start and what the others wait for. Pure."""
 
-from floe.triggers.deciding import Decision, Done, Lack, Ready, State, Waits, decide, decide_all
-from floe.triggers.subscriptions import Concern, Later, Subscription, Subscriptions
+from floe.triggers.decisions import (
+    Candidate,
+    Decision,
+    Done,
+    InputHistory,
+    LaterDates,
+    MissingInput,
+    Ready,
+    Subscription,
+    Subscriptions,
+    Waiting,
+    decide,
+    decide_all,
+)
 
 __all__ = [
-    "Concern",
+    "Candidate",
     "Decision",
     "Done",
-    "Lack",
-    "Later",
+    "InputHistory",
+    "LaterDates",
+    "MissingInput",
     "Ready",
-    "State",
     "Subscription",
     "Subscriptions",
-    "Waits",
+    "Waiting",
     "decide",
     "decide_all",
 ]

@@ -1,8 +1,8 @@
-"""SQL of many kinds with the lineage that it has: each a name, the SQL, its columns, its rows.
+"""Examples of SQL with their lineage: a name, the SQL, its columns and its rows.
 
-A source is written by its use: `p.a` is taken over, `f(p.a)` computed with, `agg(p.a)` aggregated;
-`if`, `window`, `join`, `group`, `filter` and `sort` say that it only decides; `rows(p.*)` says that
-only the rows of a table count.
+A source is written with its use: `p.a` is copied, `f(p.a)` is part of an expression, `agg(p.a)` is
+aggregated; `if`, `window`, `join`, `group`, `filter` and `sort` are indirect uses; `rows(p.*)`:
+only the rows of a table matter.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ WORDS = {
 
 
 class Example(NamedTuple):
-    """SQL, and what is known of its result."""
+    """A query and its lineage."""
 
     name: str
     sql: str
@@ -45,21 +45,21 @@ class Example(NamedTuple):
 
 EXAMPLES = [
     # --- columns
-    Example("a column is taken over", "select amount from p", {"amount": "p.amount"}),
+    Example("a column is copied", "select amount from p", {"amount": "p.amount"}),
     Example("an alias changes nothing", "select amount as a from p", {"a": "p.amount"}),
     Example(
-        "names are the same in any case",
+        "names are case-insensitive",
         "select P.AMOUNT, `Id` from p as P",
         {"AMOUNT": "p.amount", "Id": "p.id"},
     ),
     Example(
-        "an expression computes with its columns",
+        "an expression uses its columns",
         "select amount * 2 + length(product) as a from p",
         {"a": "f(p.amount) f(p.product)"},
     ),
     Example("a cast computes", "select cast(id as string) as s from p", {"s": "f(p.id)"}),
     Example(
-        "literals and parameters come from nowhere",
+        "literals and parameters have no sources",
         "select 1 as one, 'x' as x, null as n, :rate as r, current_date() as d from p",
         {"one": "", "x": "", "n": "", "r": "", "d": ""},
         "rows(p.*)",
@@ -71,44 +71,44 @@ EXAMPLES = [
     ),
     Example("an element is computed", "select tags[0] as t from p", {"t": "f(p.tags)"}),
     Example(
-        "a lambda's variables are no columns",
+        "variables of a lambda are not columns",
         "select transform(tags, amount -> amount || product) as t from p",
         {"t": "f(p.tags) f(p.product)"},
     ),
     Example(
-        "conditions of a case decide, its results are computed",
+        "conditions of a case are indirect, its results direct",
         "select case when ccy = 'EUR' then amount else id end as a from p",
         {"a": "if(p.ccy) f(p.amount) f(p.id)"},
     ),
     Example(
-        "a case of values decides by its operand",
+        "the operand of a simple case is a condition",
         "select case product when 'swap' then amount end as a from p",
         {"a": "if(p.product) f(p.amount)"},
     ),
     Example(
-        "an if is a case",
+        "an if works like a case",
         "select if(amount > 0, id, party) as a from p",
         {"a": "if(p.amount) f(p.id) f(p.party)"},
     ),
     Example(
-        "a lateral alias is what it stands for",
+        "a lateral alias has the lineage of its expression",
         "select amount * 2 as twice, twice + 1 as more from p",
         {"twice": "f(p.amount)", "more": "f(p.amount)"},
     ),
     Example(
-        "a column goes before a lateral alias",
+        "a column takes precedence over a lateral alias",
         "select id as amount, amount as b from p",
         {"amount": "p.id", "b": "p.amount"},
     ),
     Example(
-        "units of time are no columns",
+        "units of time are not columns",
         "select timestampdiff(DAY, day, current_date()) as age, extract(year from day) as y from p",
         {"age": "f(p.day)", "y": "f(p.day)"},
     ),
     # --- stars
     Example("a star is every column", "select * from p", ALL_P),
     Example(
-        "a star may leave columns out",
+        "a star may exclude columns",
         "select * except (tags, DETAIL, day) from p",
         {k: v for k, v in ALL_P.items() if k not in ("tags", "detail", "day")},
     ),
@@ -131,25 +131,25 @@ EXAMPLES = [
     ),
     # --- rows
     Example(
-        "a filter decides on every row",
+        "a filter affects the rows",
         "select id from p where amount > 0 and product like 's%'",
         {"id": "p.id"},
         "filter(p.amount) filter(p.product)",
     ),
     Example(
-        "what is sorted by decides on the order",
+        "sort keys affect the rows",
         "select id, amount as a from p order by a desc, ccy",
         {"id": "p.id", "a": "p.amount"},
         "sort(p.amount) sort(p.ccy)",
     ),
     Example(
-        "a number sorts by a column of the result",
+        "a position sorts by a column of the result",
         "select id, amount from p order by 2",
         {"id": "p.id", "amount": "p.amount"},
         "sort(p.amount)",
     ),
     Example(
-        "order by all is by all",
+        "order by all sorts by every column",
         "select ccy, rate from fx order by all",
         {"ccy": "fx.ccy", "rate": "fx.rate"},
         "sort(fx.ccy) sort(fx.rate)",
@@ -157,7 +157,7 @@ EXAMPLES = [
     Example("distinct leaves no trace", "select distinct ccy from fx", {"ccy": "fx.ccy"}),
     # --- aggregates
     Example(
-        "an aggregate and the groups it is for",
+        "an aggregate with its groups",
         "select party, sum(amount) as total from p group by party",
         {"party": "p.party", "total": "agg(p.amount)"},
         "group(p.party)",
@@ -180,18 +180,18 @@ EXAMPLES = [
         "group(p.ccy)",
     ),
     Example(
-        "exists without a condition asks for any row",
+        "exists without a condition uses only rows",
         "select id from p where exists (select 1 from fx)",
         {"id": "p.id"},
         "filter(fx.*)",
     ),
     Example(
-        "computing within and around an aggregate",
+        "expressions inside and around an aggregate",
         "select 1 + max(amount * id) as m from p",
         {"m": "agg(p.amount) agg(p.id)"},
     ),
     Example(
-        "aggregates that only Spark knows",
+        "aggregates that only Spark has",
         "select try_sum(amount) as a, every(id > 0) as e, collect_set(product) as c from p",
         {"a": "agg(p.amount)", "e": "agg(p.id)", "c": "agg(p.product)"},
     ),
@@ -206,13 +206,13 @@ EXAMPLES = [
         {"m": "agg(p.amount)"},
     ),
     Example(
-        "groups by number, by alias and by expression",
+        "groups by position, alias and expression",
         "select party, upper(ccy) as u from p group by 1, u, product || 'x'",
         {"party": "p.party", "u": "f(p.ccy)"},
         "group(p.party) group(p.ccy) group(p.product)",
     ),
     Example(
-        "group by all is by what is not aggregated",
+        "group by all groups by columns without aggregates",
         "select party, ccy, sum(amount) as s from p group by all",
         {"party": "p.party", "ccy": "p.ccy", "s": "agg(p.amount)"},
         "group(p.party) group(p.ccy)",
@@ -241,7 +241,7 @@ EXAMPLES = [
         {"n": "window(p.amount)"},
     ),
     Example(
-        "lag takes over the value of another row",
+        "lag copies the value of another row",
         "select lag(amount) over (order by day) as a from p",
         {"a": "f(p.amount) window(p.day)"},
     ),
@@ -252,14 +252,14 @@ EXAMPLES = [
     ),
     # --- queries within queries
     Example(
-        "a query has what its parts have",
+        "a subquery passes its lineage on",
         "with big as (select id, amount * 2 as a from p where amount > 9), "
         "bigger as (select a + 1 as b from big where id > 5) select max(b) as m from bigger",
         {"m": "agg(p.amount)"},
         "filter(p.amount) filter(p.id)",
     ),
     Example(
-        "a query may hide an input of its name",
+        "a with clause may hide an input of the same name",
         "with fx as (select rate as r from fx) select r from fx",
         {"r": "fx.rate"},
     ),
@@ -274,67 +274,67 @@ EXAMPLES = [
         {"x": "fx.rate"},
     ),
     Example(
-        "a recursive query goes on until nothing is new",
+        "a recursive query is read until nothing changes",
         "with recursive r(a, b) as (select id, party from p where id = 1 union all "
         "select r.b, c.party from r join c on c.party = r.a) select a, b from r",
         {"a": "p.id p.party c.party", "b": "p.party c.party"},
         "filter(p.id) join(c.party) join(p.id) join(p.party)",
     ),
     Example(
-        "a scalar query gives its value and what decides on it",
+        "a scalar subquery adds its value and its conditions",
         "select (select max(rate) from fx where fx.ccy = p.ccy) as r from p",
         {"r": "agg(fx.rate) filter(fx.ccy) filter(p.ccy)"},
     ),
     Example(
-        "exists asks only for rows",
+        "exists uses only rows",
         "select id from p where exists (select rate from fx where fx.ccy = p.ccy)",
         {"id": "p.id"},
         "filter(fx.ccy) filter(p.ccy)",
     ),
     Example(
-        "in asks for values",
+        "in uses values",
         "select id from p where ccy not in (select ccy from fx where rate > 1)",
         {"id": "p.id"},
         "filter(p.ccy) filter(fx.ccy) filter(fx.rate)",
     ),
     Example(
-        "a query in a condition decides",
+        "a subquery in a condition is indirect",
         "select case when ccy in (select ccy from fx) then id end as i from p",
         {"i": "if(p.ccy) if(fx.ccy) f(p.id)"},
     ),
     # --- unions
     Example(
-        "a union goes by place",
+        "a union matches columns by position",
         "select id, ccy from p union all select party, worth from c",
         {"id": "p.id c.party", "ccy": "p.ccy c.worth"},
     ),
     Example(
-        "what decides on one part decides on the union",
+        "conditions of one part affect the union",
         "(select ccy from p where id > 1) union (select ccy from fx) order by ccy",
         {"ccy": "p.ccy fx.ccy"},
         "filter(p.id) sort(p.ccy) sort(fx.ccy)",
     ),
     Example(
-        "except only filters by its second part",
+        "the second part of except only filters",
         "select ccy from p except select ccy from fx",
         {"ccy": "p.ccy"},
         "filter(fx.ccy)",
     ),
     Example(
-        "intersect only filters by its second part",
+        "the second part of intersect only filters",
         "select ccy from p intersect select ccy from fx where rate > 1",
         {"ccy": "p.ccy"},
         "filter(fx.ccy) filter(fx.rate)",
     ),
     # --- joins
     Example(
-        "a join decides by its keys",
+        "join keys affect the rows",
         "select p.id, fx.rate from p left join fx on p.ccy = fx.ccy and rate > 0",
         {"id": "p.id", "rate": "fx.rate"},
         "join(p.ccy) join(fx.ccy) join(fx.rate)",
     ),
     Example(
-        "using gives its columns once, and first",
+        "using returns its columns once and first",
         "select * from fx join c using (ccy)",
         {"ccy": "fx.ccy", "rate": "fx.rate", "party": "c.party", "worth": "c.worth"},
         "join(fx.ccy) join(c.ccy)",
@@ -371,7 +371,7 @@ EXAMPLES = [
         "join(fx.ccy) join(c.ccy)",
     ),
     Example(
-        "an anti join too",
+        "an anti join shows only its left side",
         "select rate from fx anti join c using (ccy)",
         {"rate": "fx.rate"},
         "join(fx.ccy) join(c.ccy)",
@@ -383,7 +383,7 @@ EXAMPLES = [
         "rows(c.*)",
     ),
     Example(
-        "tables joined in brackets keep their names",
+        "tables joined in parentheses keep their names",
         "select fx.rate, c.worth, p.id from p join (fx join c on fx.ccy = c.ccy) on p.ccy = fx.ccy",
         {"rate": "fx.rate", "worth": "c.worth", "id": "p.id"},
         "join(fx.ccy) join(c.ccy) join(p.ccy)",
@@ -394,9 +394,9 @@ EXAMPLES = [
         {"x": "p.amount", "y": "p.id"},
         "join(p.id) join(p.party)",
     ),
-    # --- tables that are made on the way
+    # --- derived tables
     Example(
-        "a lateral view comes from what it explodes",
+        "a lateral view uses what it explodes",
         "select id, tag from p lateral view outer explode(tags) t as tag where tag <> 'x'",
         {"id": "p.id", "tag": "f(p.tags)"},
         "filter(p.tags)",
@@ -410,8 +410,8 @@ EXAMPLES = [
     ),
     Example(
         "a generator in the select list",
-        "select id, posexplode(tags) as (place, tag) from p",
-        {"id": "p.id", "place": "f(p.tags)", "tag": "f(p.tags)"},
+        "select id, posexplode(tags) as (pos, tag) from p",
+        {"id": "p.id", "pos": "f(p.tags)", "tag": "f(p.tags)"},
     ),
     Example(
         "a stack mixes its columns",
@@ -419,7 +419,7 @@ EXAMPLES = [
         {"name": "f(p.amount) f(p.id)", "value": "f(p.amount) f(p.id)"},
     ),
     Example(
-        "a lateral query sees what is before it",
+        "a lateral query sees earlier tables",
         "select id, twice from p, lateral (select p.amount * 2 as twice)",
         {"id": "p.id", "twice": "f(p.amount)"},
     ),
@@ -429,17 +429,17 @@ EXAMPLES = [
         {"id": "p.id", "tag": "f(p.tags)"},
     ),
     Example(
-        "values come from nowhere",
+        "values have no sources",
         "select v.*, rate from values ('EUR', 1), ('USD', 2) as v(name, n) join fx on ccy = name",
         {"name": "", "n": "", "rate": "fx.rate"},
         "join(fx.ccy)",
     ),
     Example(
-        "values have names of their own",
+        "values have default names",
         "select * from values (1, 2)",
         {"col1": "", "col2": ""},
     ),
-    Example("a range is numbers", "select id from range(10)", {"id": ""}),
+    Example("a range has no sources", "select id from range(10)", {"id": ""}),
     Example(
         "a pivot aggregates for each value",
         "select * from (select party, ccy, worth from c) "
@@ -458,7 +458,7 @@ EXAMPLES = [
         "group(c.party)",
     ),
     Example(
-        "an unpivot puts columns below each other",
+        "an unpivot combines columns",
         "select * from (select party, worth, worth * 2 as twice from c) "
         "unpivot (value for name in (worth, twice as `two`))",
         {"party": "c.party", "name": "", "value": "f(c.worth)"},
@@ -469,7 +469,7 @@ EXAMPLES = [
         {"ccy": "c.ccy", "value": "f(c.worth)"},
     ),
     Example(
-        "a pipe is read in its order",
+        "pipe operators are read in order",
         "from fx |> where rate > 1 |> select ccy, rate as r",
         {"ccy": "fx.ccy", "r": "fx.rate"},
         "filter(fx.rate)",

@@ -1,4 +1,4 @@
-"""Traced lineage goes out as a facet, and comes back from the catalog."""
+"""Traced lineage is sent as a facet and read back from the catalog."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from openlineage.client.facet_v2 import column_lineage_dataset
 
 from floe import clock
-from floe.catalog.column_lineage import list_also_read, walk_columns
+from floe.catalog.column_lineage import list_row_sources, walk_columns
 from floe.catalog.database import Catalog
 from floe.catalog.datasets import find_dataset
 from floe.catalog.recording import Recorder, record_group
@@ -52,13 +52,13 @@ def test_a_column_has_an_entry_for_each_source_with_all_its_uses() -> None:
     }
 
 
-def test_a_column_from_nowhere_is_there_and_an_unknown_one_is_not() -> None:
+def test_a_column_without_sources_is_in_the_facet_but_an_unknown_one_is_not() -> None:
     assert facet_of("select 1 as one, nothing as lost from fx") == {
         "fields": {"one": {"inputFields": []}}
     }
 
 
-def test_where_nothing_is_known_there_is_no_facet() -> None:
+def test_without_known_lineage_there_is_no_facet() -> None:
     assert to_facet(OutputLineage(unknown="a function"), DATASETS) is None
 
 
@@ -71,14 +71,14 @@ def test_two_versions_of_one_dataset_are_one_source() -> None:
 
 
 @pytest.mark.parametrize("sql", [SQL, "select count(*) as n from fx"])
-def test_openlineages_own_client_takes_the_facet(sql: str) -> None:
+def test_openlineages_client_accepts_the_facet(sql: str) -> None:
     facet = facet_of(sql)
     fields, rows = facet["fields"], facet["dataset"]
     assert isinstance(fields, dict)
     assert isinstance(rows, list)
-    for one in [*rows, *(source for entry in fields.values() for source in entry["inputFields"])]:
-        uses = [column_lineage_dataset.Transformation(**use) for use in one["transformations"]]
-        column_lineage_dataset.InputField(**{**one, "transformations": uses})
+    for field in [*rows, *(source for entry in fields.values() for source in entry["inputFields"])]:
+        uses = [column_lineage_dataset.Transformation(**use) for use in field["transformations"]]
+        column_lineage_dataset.InputField(**{**field, "transformations": uses})
 
 
 def record(catalog: Catalog, facet: dict[str, object]) -> None:
@@ -108,7 +108,7 @@ def test_a_table_that_is_only_counted_is_in_the_facet() -> None:
     }
 
 
-def test_a_table_is_not_said_to_be_only_counted_where_something_is_unknown() -> None:
+def test_a_table_does_not_count_as_rows_only_if_something_is_unknown() -> None:
     assert "dataset" not in facet_of("select count(*) as n, nothing as lost from fx")
 
 
@@ -124,22 +124,22 @@ def test_a_table_is_not_said_to_be_only_counted_where_something_is_unknown() -> 
         ("select id, rate from p join fx on p.ccy = fx.ccy", []),
     ],
 )  # fmt: skip
-def test_the_catalog_lists_what_is_read_without_a_column(
+def test_the_catalog_lists_tables_read_without_a_column(
     catalog: Catalog, sql: str, also_read: list[str]
 ) -> None:
     record(catalog, facet_of(sql))
     with catalog.reading() as session:
-        assert list_also_read(session, find_dataset(session, "credit.exposure")) == also_read
+        assert list_row_sources(session, find_dataset(session, "credit.exposure")) == also_read
 
 
-def test_the_catalog_reads_the_kinds_out_of_the_facet(catalog: Catalog) -> None:
+def test_the_catalog_reads_the_kinds_from_the_facet(catalog: Catalog) -> None:
     record(catalog, facet_of(SQL))
     with catalog.reading() as session:
-        found = walk_columns(session, find_dataset(session, "credit.exposure"), depth=1)
-        names = {(one.dataset_id, one.column): one.dataset for one in found.columns}
+        walked = walk_columns(session, find_dataset(session, "credit.exposure"), depth=1)
+        names = {(node.dataset_id, node.column): node.dataset for node in walked.columns}
         edges = {
             (f"{names[edge.source]}.{edge.source.column}", edge.kind, edge.target.column)
-            for edge in found.edges
+            for edge in walked.edges
         }
     assert edges == {
         ("credit.positions.party", "DIRECT", "party"),

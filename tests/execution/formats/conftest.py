@@ -1,11 +1,11 @@
-"""What tests of formats may ask for."""
+"""Fixtures of the format tests."""
 
 from pathlib import Path
 
 import pytest
 
 from floe.execution.site import Site
-from tests.execution.formats.places import make_site
+from tests.execution.formats.factory import make_site
 
 
 @pytest.fixture

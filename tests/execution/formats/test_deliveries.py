@@ -1,4 +1,4 @@
-"""Deliveries without Spark: fingerprints, and manifests that are right, wrong or not there yet."""
+"""Deliveries without Spark: fingerprints, and valid, invalid or missing manifests."""
 
 import gzip
 import hashlib
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from floe.errors import FloeError
-from floe.execution.cancelling import CancelledError
+from floe.execution.cancellation import CancelledError
 from floe.execution.formats.contract import (
     Delivery,
     DeliveryIncompleteError,
     DeliveryRejectedError,
-    VersionPlace,
+    StoredVersion,
     VersionUnreadableError,
 )
 from floe.execution.formats.csv import CsvFormat
 from floe.execution.formats.deliveries import unchanged_files
+from floe.execution.formats.delivery_errors import foreign_read, one_line
 from floe.execution.formats.fixed_width import FixedWidthFormat
-from floe.execution.formats.foreign import foreign_read, one_line
 from floe.execution.site import Site
 from floe.execution.spark.errors import SparkUnavailableError
-from tests.execution.formats.places import make_place, make_site, put
+from tests.execution.formats.factory import make_site, make_version, put
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -47,8 +47,8 @@ JSON = {"kind": "json", "checksum": "sha256"}
 NO_SPARK = cast("SparkSession", None)
 
 
-def feed(**spec: Any) -> VersionPlace:
-    return make_place(
+def feed(**spec: Any) -> StoredVersion:
+    return make_version(
         "market.fx", format="csv", location="landing/fx/{business_date}/*.csv*", **spec
     )
 
@@ -67,26 +67,26 @@ def entry(name: str = "fx.csv", text: str = TEXT, **other: Any) -> dict[str, Any
     return {**about, **other}
 
 
-def find(site: Site, place: VersionPlace) -> Delivery:
-    delivery = CSV.find(site, place)
+def find(site: Site, version: StoredVersion) -> Delivery:
+    delivery = CSV.find(site, version)
     assert delivery is not None
     return delivery
 
 
-def verify(site: Site, place: VersionPlace) -> Delivery:
-    delivery = find(site, place)
-    place = replace(place, path=delivery.path, details=delivery.details)
-    return CSV.verify(site, NO_SPARK, place, delivery)
+def verify(site: Site, version: StoredVersion) -> Delivery:
+    delivery = find(site, version)
+    version = replace(version, path=delivery.path, details=delivery.details)
+    return CSV.verify(site, NO_SPARK, version, delivery)
 
 
-def test_nothing_there_is_no_delivery(site: Site) -> None:
+def test_without_files_there_is_no_delivery(site: Site) -> None:
     assert CSV.find(site, feed()) is None
     put(site.root / "landing/fx/2026-09-01/manifest.json", "{}")
     put(site.root / "landing/fx/2026-09-01/_fx.csv", "")
     assert CSV.find(site, feed(manifest=JSON)) is None
 
 
-def test_a_delivery_is_known_by_its_files(site: Site) -> None:
+def test_a_delivery_lists_its_files(site: Site) -> None:
     land(site)
     land(site, "late.csv", "as_of,rate\n")
     delivery = find(site, feed())
@@ -96,7 +96,7 @@ def test_a_delivery_is_known_by_its_files(site: Site) -> None:
     assert delivery.details["files"][0]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
 
 
-def test_a_touched_file_keeps_the_fingerprint_and_a_changed_one_does_not(site: Site) -> None:
+def test_changing_a_file_changes_the_fingerprint_but_touching_it_does_not(site: Site) -> None:
     path = land(site)
     first = find(site, feed()).fingerprint
     os.utime(path, ns=(1, 1))
@@ -108,51 +108,51 @@ def test_a_touched_file_keeps_the_fingerprint_and_a_changed_one_does_not(site: S
     assert find(site, feed()).fingerprint != first
 
 
-def test_a_file_that_looks_the_same_is_not_read_again(site: Site) -> None:
+def test_a_file_with_the_same_size_and_times_is_not_read_again(site: Site) -> None:
     path = land(site)
-    place = replace(feed(), details=find(site, feed()).details)
-    place.details["files"][0]["sha256"] = "remembered"
-    assert find(site, place).details["files"][0]["sha256"] == "remembered"
+    version = replace(feed(), details=find(site, feed()).details)
+    version.details["files"][0]["sha256"] = "remembered"
+    assert find(site, version).details["files"][0]["sha256"] == "remembered"
     os.utime(path, ns=(1, 1))
-    assert find(site, place).details["files"][0]["sha256"] != "remembered"
+    assert find(site, version).details["files"][0]["sha256"] != "remembered"
 
 
 def test_a_corrected_manifest_makes_a_new_delivery(site: Site) -> None:
     land(site)
     announce(site, {"files": [entry(rows=3)], "made_at": "07:00"})
-    place = feed(manifest=JSON)
-    wrong = find(site, place).fingerprint
+    version = feed(manifest=JSON)
+    wrong = find(site, version).fingerprint
     announce(site, {"files": [entry(rows=2)], "made_at": "07:00"})
-    right = find(site, place).fingerprint
+    right = find(site, version).fingerprint
     assert wrong != right
     announce(site, {"files": [entry(rows=2)], "made_at": "08:00"})
-    assert find(site, place).fingerprint == right
+    assert find(site, version).fingerprint == right
 
 
-def test_a_directory_is_a_location_too(site: Site) -> None:
+def test_a_location_may_be_a_directory(site: Site) -> None:
     land(site)
     land(site, "sub/more.csv")
-    place = make_place("market.fx", format="csv", location="landing/fx/{business_date}")
-    assert [file["name"] for file in find(site, place).details["files"]] == [
+    version = make_version("market.fx", format="csv", location="landing/fx/{business_date}")
+    assert [file["name"] for file in find(site, version).details["files"]] == [
         "fx.csv",
         "sub/more.csv",
     ]
 
 
-def test_what_was_delivered_must_stay_as_it_was(site: Site) -> None:
+def test_a_delivered_file_that_changes_makes_the_version_unreadable(site: Site) -> None:
     path = land(site)
-    place = replace(feed(), details=find(site, feed()).details)
+    version = replace(feed(), details=find(site, feed()).details)
     os.utime(path, ns=(1, 1))
-    assert unchanged_files(place) == [path]
+    assert unchanged_files(version) == [path]
     land(site, text=TEXT.replace("1.5", "1.6"))
     with pytest.raises(VersionUnreadableError, match=r"fx\.csv was changed after"):
-        unchanged_files(place)
+        unchanged_files(version)
     path.unlink()
     with pytest.raises(VersionUnreadableError, match=r"fx\.csv was removed after"):
-        unchanged_files(place)
+        unchanged_files(version)
 
 
-def test_a_delivery_as_its_manifest_says_is_taken(site: Site) -> None:
+def test_a_delivery_that_matches_its_manifest_is_accepted(site: Site) -> None:
     land(site)
     announce(site, {"files": [entry()]})
     assert verify(site, feed(manifest=JSON)).rows == 2
@@ -169,7 +169,7 @@ def test_a_delivery_as_its_manifest_says_is_taken(site: Site) -> None:
         {"files": [{"filename": "fx.csv", "rows": 2, "crc32": f"{zlib.crc32(TEXT.encode()):x}"}]},
     ],
 )
-def test_manifests_are_read_in_the_spellings_of_others(site: Site, content: Any) -> None:
+def test_manifests_may_use_other_common_key_names(site: Site, content: Any) -> None:
     land(site)
     announce(site, content)
     assert verify(site, feed(manifest=JSON)).rows == 2
@@ -202,7 +202,7 @@ def test_manifests_are_read_in_the_spellings_of_others(site: Site, content: Any)
             {"files": [entry(rows="many")]},
             "manifest.json cannot be read: invalid number of rows: 'many'",
         ),
-        ({"files": [{"rows": 2}]}, "names no file"),
+        ({"files": [{"rows": 2}]}, "has no file name"),
         ("{", "manifest.json cannot be read: it is not JSON"),
         ("7", "it is neither an object nor a list"),
     ],
@@ -217,13 +217,13 @@ def test_a_delivery_that_its_manifest_contradicts_is_rejected(
     assert reason in str(caught.value)
 
 
-def test_a_delivery_without_its_manifest_may_still_be_completed(site: Site) -> None:
+def test_a_delivery_without_its_manifest_is_incomplete(site: Site) -> None:
     land(site)
     with pytest.raises(DeliveryIncompleteError, match=r"manifest\.json is missing"):
         verify(site, feed(manifest=JSON))
 
 
-def test_a_manifest_may_lie_elsewhere(site: Site) -> None:
+def test_a_manifest_may_be_in_another_folder(site: Site) -> None:
     land(site)
     put(site.root / "done/2026-09-01.json", json.dumps([entry()]))
     assert verify(site, feed(manifest={**JSON, "path": "done/{business_date}.json"})).rows == 2
@@ -268,7 +268,7 @@ def test_a_file_in_another_encoding_is_rejected(site: Site) -> None:
 TRAILER = {"kind": "trailer", "prefix": "TRL", "rows_field": 2}
 
 
-def test_a_trailer_says_how_many_rows_came_before_it(site: Site) -> None:
+def test_a_trailer_gives_the_row_count(site: Site) -> None:
     land(site, text=f"{TEXT}TRL,2\n\n")
     land(site, "b.csv", "as_of,rate\nTRL,0")
     assert verify(site, feed(manifest=TRAILER)).rows == 2
@@ -277,7 +277,7 @@ def test_a_trailer_says_how_many_rows_came_before_it(site: Site) -> None:
         verify(site, feed(manifest=TRAILER))
 
 
-def test_a_trailer_may_hold_a_checksum_of_what_came_before(site: Site) -> None:
+def test_a_trailer_may_contain_a_checksum_of_the_rows(site: Site) -> None:
     manifest = {**TRAILER, "delimiter": "|", "checksum_field": 3, "checksum": "md5"}
     land(site, text=f"{TEXT}TRL|2|{hashlib.md5(TEXT.encode()).hexdigest()}\n")
     assert verify(site, feed(manifest=manifest)).rows == 2
@@ -288,15 +288,15 @@ def test_a_trailer_may_hold_a_checksum_of_what_came_before(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("trailer", "reason"),
-    [("TRL,two", "'two' where the row count should be"), ("TRL", "has no field 2")],
+    [("TRL,two", "the row count must be a whole number; got 'two'"), ("TRL", "has no field 2")],
 )
-def test_a_trailer_that_says_nothing_is_rejected(site: Site, trailer: str, reason: str) -> None:
+def test_a_trailer_without_a_row_count_is_rejected(site: Site, trailer: str, reason: str) -> None:
     land(site, text=f"{TEXT}{trailer}\n")
     with pytest.raises(DeliveryRejectedError, match=reason):
         verify(site, feed(manifest=TRAILER))
 
 
-def test_a_file_without_its_trailer_is_still_on_its_way(site: Site) -> None:
+def test_a_file_without_its_trailer_is_incomplete(site: Site) -> None:
     land(site)
     with pytest.raises(DeliveryIncompleteError, match=r"fx\.csv does not end with a trailer"):
         verify(site, feed(manifest=TRAILER))
@@ -304,16 +304,16 @@ def test_a_file_without_its_trailer_is_still_on_its_way(site: Site) -> None:
 
 def test_a_trailer_of_a_fixed_width_file_is_split_at_blanks(site: Site) -> None:
     put(site.root / "in/2026-09-01.txt", "A1\nB2\nT   2\n")
-    place = make_place(
+    version = make_version(
         format="fixed_width",
         location="in/{business_date}.txt",
         manifest={"kind": "trailer"},
         schema=[{"name": "id", "type": "string", "width": 2}],
     )
     fixed = FixedWidthFormat()
-    delivery = fixed.find(site, place)
+    delivery = fixed.find(site, version)
     assert delivery is not None
-    assert fixed.verify(site, NO_SPARK, place, delivery).rows == 2
+    assert fixed.verify(site, NO_SPARK, version, delivery).rows == 2
 
 
 CONTROL = {
@@ -324,7 +324,7 @@ CONTROL = {
 }
 
 
-def test_a_control_file_says_rows_and_checksum(site: Site) -> None:
+def test_a_control_file_gives_row_count_and_checksum(site: Site) -> None:
     land(site)
     with pytest.raises(DeliveryIncompleteError, match=r"2026-09-01\.ctl is missing"):
         verify(site, feed(manifest=CONTROL))
@@ -347,7 +347,7 @@ def test_a_control_file_says_rows_and_checksum(site: Site) -> None:
 
 
 def as_nobody(act: Callable[[], str]) -> str:
-    """Do something as a user without any rights, in a process of its own; root may read all."""
+    """Run a function as a user without rights, in a child process, as root reads all."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -368,7 +368,7 @@ def as_nobody(act: Callable[[], str]) -> str:
 
 
 @pytest.mark.parametrize("shut", ["fx.csv", "."])
-def test_what_floe_may_not_read_is_missing_until_it_may(shut: str) -> None:
+def test_a_delivery_that_floe_may_not_read_is_incomplete(shut: str) -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         site = make_site(Path(folder))
@@ -379,22 +379,24 @@ def test_what_floe_may_not_read_is_missing_until_it_may(shut: str) -> None:
             with foreign_read(site, "market.fx"):
                 return str(CSV.find(site, feed()))
 
-        said = as_nobody(look)
+        outcome = as_nobody(look)
         (path.parent / shut).chmod(0o700)
-    assert said.startswith("DeliveryIncompleteError"), said
-    assert "cannot be read: permission denied; give the user '" in said
+    assert outcome.startswith("DeliveryIncompleteError"), outcome
+    assert "cannot be read: permission denied; give the user '" in outcome
 
 
-def test_a_loop_of_links_is_not_walked_for_ever(site: Site) -> None:
+def test_a_loop_of_links_does_not_cause_an_endless_search(site: Site) -> None:
     path = land(site)
     for name in ("one", "two"):
         (path.parent / name).symlink_to(".")
-    place = make_place("market.fx", format="csv", location="landing/**/*.csv")
-    assert [file["name"] for file in find(site, place).details["files"]] == ["fx/2026-09-01/fx.csv"]
+    version = make_version("market.fx", format="csv", location="landing/**/*.csv")
+    assert [file["name"] for file in find(site, version).details["files"]] == [
+        "fx/2026-09-01/fx.csv"
+    ]
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "told"),
+    ("error", "kind", "reason"),
     [
         (ValueError("bad\nthing"), DeliveryRejectedError, "it cannot be read: ValueError: bad"),
         (RecursionError(), DeliveryRejectedError, "RecursionError"),
@@ -403,17 +405,17 @@ def test_a_loop_of_links_is_not_walked_for_ever(site: Site) -> None:
         (SettingMissingError(), DeliveryIncompleteError, "No password"),
     ],
 )
-def test_whatever_is_raised_while_a_delivery_is_read_becomes_a_reason(
-    site: Site, error: Exception, kind: type[Exception], told: str
+def test_any_error_while_reading_a_delivery_becomes_a_reason(
+    site: Site, error: Exception, kind: type[Exception], reason: str
 ) -> None:
     with pytest.raises(kind) as caught, foreign_read(site, "market.fx"):
         raise error
-    assert told in str(caught.value)
+    assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("error", [CancelledError("stop"), SparkUnavailableError("gone")])
-def test_what_is_not_the_fault_of_a_delivery_passes_through(site: Site, error: Exception) -> None:
+def test_errors_not_caused_by_the_delivery_pass_through(site: Site, error: Exception) -> None:
     with pytest.raises(type(error)), foreign_read(site, "market.fx"):
         raise error
 
@@ -424,17 +426,17 @@ JUNK: list[Any] = [
 ]  # fmt: skip
 
 
-def outcome(site: Site, place: VersionPlace) -> str:
-    """What becomes of a delivery; anything but a clear answer is raised."""
+def outcome(site: Site, version: StoredVersion) -> str:
+    """Return whether a delivery is taken or why not; raise unexpected errors."""
     try:
-        verify(site, place)
+        verify(site, version)
     except (DeliveryRejectedError, DeliveryIncompleteError) as error:
         printable = one_line(error.reason).isprintable()
         return type(error).__name__ if printable else f"not printable: {error.reason!r}"
     return "taken"
 
 
-def test_no_content_of_a_manifest_is_too_odd_for_a_reason(site: Site) -> None:
+def test_any_manifest_content_is_accepted_or_rejected_with_a_reason(site: Site) -> None:
     land(site)
     whole: dict[str, Any] = {"files": [entry(size=len(TEXT))], "rows": 2}
     odd = [
@@ -443,17 +445,17 @@ def test_no_content_of_a_manifest_is_too_odd_for_a_reason(site: Site) -> None:
     fields = (*entry(), "size", "algorithm", "md5", "path")
     odd += [{**whole, "files": [entry(**{name: junk})]} for name in fields for junk in JUNK]
     odd += [{**whole, "files": {"fx.csv": junk}} for junk in JUNK] + JUNK
-    place = feed(manifest=JSON)
+    version = feed(manifest=JSON)
     seen = set()
     for content in odd:
         announce(site, json.dumps(content))
-        seen.add(outcome(site, place))
+        seen.add(outcome(site, version))
     assert seen == {"taken", "DeliveryRejectedError"}
 
 
 @pytest.mark.parametrize("kind", ["json", "control", "trailer"])
-def test_no_bytes_of_a_manifest_are_too_odd_for_a_reason(site: Site, kind: str) -> None:
-    # The same numbers each time: a failure can be looked at again.
+def test_any_manifest_bytes_are_accepted_or_rejected_with_a_reason(site: Site, kind: str) -> None:
+    # A fixed seed, so that a failure can be reproduced.
     dice = Random(17)
     control = site.root / "landing/2026-09-01.ctl"
     texts = {
@@ -461,7 +463,7 @@ def test_no_bytes_of_a_manifest_are_too_odd_for_a_reason(site: Site, kind: str) 
         "control": f"rows=2\nmd5={hashlib.md5(TEXT.encode()).hexdigest()}\n".encode(),
         "trailer": f"{TEXT}TRL,2\n".encode(),
     }
-    place = feed(manifest={"json": JSON, "control": CONTROL, "trailer": TRAILER}[kind])
+    version = feed(manifest={"json": JSON, "control": CONTROL, "trailer": TRAILER}[kind])
     for _ in range(300):
         content = bytearray(texts[kind])
         for _ in range(dice.randint(1, 4)):
@@ -472,4 +474,4 @@ def test_no_bytes_of_a_manifest_are_too_odd_for_a_reason(site: Site, kind: str) 
             put(site.root / "landing/fx/2026-09-01/manifest.json", bytes(content))
         if kind == "control":
             put(control, bytes(content))
-        assert not outcome(site, place).startswith("not printable")
+        assert not outcome(site, version).startswith("not printable")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from floe.execution.formats.contract import DeliveryRejectedError, VersionPlace
+from floe.execution.formats.contract import DeliveryRejectedError, StoredVersion
 from floe.execution.formats.fixed_width import FixedWidthFormat
 from floe.execution.site import Site
-from tests.execution.formats.places import make_place, put
+from tests.execution.formats.factory import make_version, put
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -28,39 +28,37 @@ COLUMNS = [
 LINES = "   1Alpha   20260901   -12.50\n   2Zürich                   \n"
 
 
-def delivered(site: Site, text: str | bytes, **spec: Any) -> VersionPlace:
+def delivered(site: Site, text: str | bytes, **spec: Any) -> StoredVersion:
     put(site.root / "in/2026-09-01.txt", text)
     fields = {"format": "fixed_width", "location": "in/{business_date}.txt", "schema": COLUMNS}
-    place = make_place("credit.ledger", **{**fields, **spec})
-    delivery = FIXED.find(site, place)
+    version = make_version("credit.ledger", **{**fields, **spec})
+    delivery = FIXED.find(site, version)
     assert delivery is not None
-    return replace(place, path=delivery.path, details=delivery.details)
+    return replace(version, path=delivery.path, details=delivery.details)
 
 
 ROWS = [(1, "Alpha", date(2026, 9, 1), Decimal("-12.50")), (2, "Zürich", None, None)]
 
 
-def test_columns_are_cut_by_their_widths(site: Site, spark: "SparkSession") -> None:
-    place = delivered(site, LINES)
-    assert sorted(tuple(row) for row in FIXED.read(site, spark, place).collect()) == ROWS
+def test_lines_are_split_by_the_widths_of_columns(site: Site, spark: "SparkSession") -> None:
+    version = delivered(site, LINES)
+    assert sorted(tuple(row) for row in FIXED.read(site, spark, version).collect()) == ROWS
 
 
-def test_lines_on_top_the_trailer_and_the_encoding_are_heard(
-    site: Site, spark: "SparkSession"
-) -> None:
+def test_skipped_lines_trailer_and_encoding_are_applied(site: Site, spark: "SparkSession") -> None:
     text = f"LEDGER OF THE DAY\n{LINES}T 2\n".encode("cp1252")
     options = {"skip_lines": 1, "encoding": "cp1252"}
-    place = delivered(site, text, options=options, manifest={"kind": "trailer"})
-    assert sorted(tuple(row) for row in FIXED.read(site, spark, place).collect()) == ROWS
+    version = delivered(site, text, options=options, manifest={"kind": "trailer"})
+    assert sorted(tuple(row) for row in FIXED.read(site, spark, version).collect()) == ROWS
 
 
-def test_short_lines_and_values_that_do_not_convert_are_bad_records(
+def test_lines_of_wrong_length_and_invalid_values_are_bad_records(
     site: Site, spark: "SparkSession"
 ) -> None:
     text = f"{LINES}   3short\n   xWrong   20260901     1.00\n{LINES.splitlines()[0]} and more\n"
-    place = delivered(site, text, options={"bad_records": "drop"})
-    assert sorted(tuple(row) for row in FIXED.read(site, spark, place).collect()) == ROWS
-    bad = FIXED.bad_records(site, spark, place)
+    version = delivered(site, text, options={"bad_records": "drop"})
+    assert sorted(tuple(row) for row in FIXED.read(site, spark, version).collect()) == ROWS
+    bad = FIXED.bad_records(site, spark, version)
     assert bad.count == 3
     assert [sample.partition(" ")[2] for sample in bad.samples] == [
         "line 3: it has 9 characters, expected 29",
@@ -71,18 +69,18 @@ def test_short_lines_and_values_that_do_not_convert_are_bad_records(
         FIXED.bad_records(site, spark, delivered(site, text))
 
 
-def test_values_are_filled_up_to_their_widths(site: Site, spark: "SparkSession") -> None:
+def test_values_are_padded_to_their_widths(site: Site, spark: "SparkSession") -> None:
     schema = "id int, name string, since date, amount decimal(9,2)"
     frame: Any = spark.createDataFrame(ROWS, schema)
-    place = make_place(
+    version = make_version(
         "credit.ledger", format="fixed_width", schema=COLUMNS, manifest={"kind": "trailer"}
     )
-    assert FIXED.write(site, spark, frame, place, "replace").rows == 2
-    file = Path(FIXED.locate(site, place).path) / "ledger.txt"
+    assert FIXED.write(site, spark, frame, version, "replace").rows == 2
+    file = Path(FIXED.locate(site, version).path) / "ledger.txt"
     assert file.read_text() == f"{LINES}T 2\n"
-    place = replace(place, path=str(file.parent))
-    assert sorted(tuple(row) for row in FIXED.read(site, spark, place).collect()) == ROWS
-    zeros = make_place(
+    version = replace(version, path=str(file.parent))
+    assert sorted(tuple(row) for row in FIXED.read(site, spark, version).collect()) == ROWS
+    zeros = make_version(
         "credit.ledger", format="fixed_width", schema=[COLUMNS[0], COLUMNS[3]], options={"pad": "0"}
     )
     FIXED.write(site, spark, frame.filter("id = 1").select("id", "amount"), zeros, "replace")
@@ -94,6 +92,6 @@ def test_a_value_that_is_too_long_fails_the_write(site: Site, spark: "SparkSessi
     from pyspark.errors import PySparkException
 
     frame: Any = spark.sql("select 1 id, 'much too long' name")
-    place = make_place("credit.ledger", format="fixed_width", schema=COLUMNS[:2])
+    version = make_version("credit.ledger", format="fixed_width", schema=COLUMNS[:2])
     with pytest.raises(PySparkException, match=r"A value of name .* longer than 8 characters"):
-        FIXED.write(site, spark, frame, place, "replace")
+        FIXED.write(site, spark, frame, version, "replace")

@@ -1,4 +1,4 @@
-"""Database tables with real Spark: extracts that stay, and outputs that are swapped in."""
+"""Database tables with real Spark: immutable extracts, and outputs swapped in."""
 
 import sqlite3
 import threading
@@ -16,13 +16,13 @@ import pytest
 from floe.execution.databases import DatabaseError, call_procedure, run_statements, transaction
 from floe.execution.formats.contract import (
     DeliveryRejectedError,
-    VersionPlace,
+    DuplicateKeysError,
+    StoredVersion,
     VersionUnreadableError,
 )
 from floe.execution.formats.jdbc import JdbcFormat, NoTableError
-from floe.execution.formats.keys import DuplicateKeysError
 from floe.execution.site import Site
-from tests.execution.formats.places import make_place, make_site, put
+from tests.execution.formats.factory import make_site, make_version, put
 from tools.postgresql import PostgresqlServer
 
 if TYPE_CHECKING:
@@ -71,40 +71,40 @@ def pg_site(tmp_path: Path, postgresql: PostgresqlServer) -> Iterator[Site]:
     postgresql.drop_database(name)
 
 
-def output(tag: str = "2026-09-01.1", **spec: Any) -> VersionPlace:
+def output(tag: str = "2026-09-01.1", **spec: Any) -> StoredVersion:
     options = {"connection": "risk", "table": "exposure"}
     schema = [
         {"name": "as_of", "type": "date"},
         {"name": "id", "type": "bigint"},
         {"name": "amount", "type": "decimal(18,2)"},
     ]
-    return make_place(
+    return make_version(
         "risk.exposure", tag, **{"format": "jdbc", "options": options, "schema": schema, **spec}
     )
 
 
 def frame_of(spark: "SparkSession", *rows: tuple[str, int, int]) -> "DataFrame":
-    data = [(date.fromisoformat(day), number, Decimal(amount)) for day, number, amount in rows]
+    data = [(date.fromisoformat(day), row_id, Decimal(amount)) for day, row_id, amount in rows]
     return spark.createDataFrame(data, "as_of date, id bigint, amount decimal(18,2)")
 
 
 def write(
     site: Site,
     spark: "SparkSession",
-    place: VersionPlace,
+    version: StoredVersion,
     *rows: tuple[str, int, int],
     mode: Any = "replace",
-) -> VersionPlace:
+) -> StoredVersion:
     """Write a version to its staging table."""
-    spot = JDBC.locate(site, place)
-    place = replace(place, path=spot.path, details=spot.details)
-    written = JDBC.write(site, spark, frame_of(spark, *rows), place, mode)
+    spot = JDBC.locate(site, version)
+    version = replace(version, path=spot.path, details=spot.details)
+    written = JDBC.write(site, spark, frame_of(spark, *rows), version, mode)
     assert written.rows == len(rows)
-    return replace(place, details={**place.details, **written.details})
+    return replace(version, details={**version.details, **written.details})
 
 
-def publish(site: Site, spark: "SparkSession", place: VersionPlace) -> VersionPlace:
-    return replace(place, details=JDBC.publish(site, spark, place, newest=True))
+def publish(site: Site, spark: "SparkSession", version: StoredVersion) -> StoredVersion:
+    return replace(version, details=JDBC.publish(site, spark, version, newest=True))
 
 
 def content(frame: "DataFrame") -> list[tuple[str, int, int]]:
@@ -114,39 +114,41 @@ def content(frame: "DataFrame") -> list[tuple[str, int, int]]:
 SEPTEMBER = [("2026-09-01", 1, 10), ("2026-09-01", 2, 20)]
 
 
-def test_an_extract_stays_what_it_was(sqlite_site: Site, spark: "SparkSession") -> None:
+def test_an_extract_does_not_change_with_its_source(
+    sqlite_site: Site, spark: "SparkSession"
+) -> None:
     put(sqlite_site.root / "sql/extract.sql", "select * from counterparty where name <> 'Gamma';\n")
     options = {"connection": "risk", "query": "sql/extract.sql"}
-    place = make_place("ref.parties", format="jdbc", options=options, schema=COUNTERPARTIES)
-    delivery = JDBC.find(sqlite_site, place)
+    version = make_version("ref.parties", format="jdbc", options=options, schema=COUNTERPARTIES)
+    delivery = JDBC.find(sqlite_site, version)
     assert delivery is not None
     assert delivery.path == str(sqlite_site.root / ".floe/extracts/ref.parties/2026-09-01.1")
-    written = JDBC.extract(sqlite_site, spark, place)
+    written = JDBC.extract(sqlite_site, spark, version)
     assert written.rows == 2
     assert written.details["path"] == delivery.path
     run_statements(sqlite_site, "risk", ["delete from counterparty"], {})
-    place = replace(place, path=delivery.path, details=written.details)
+    version = replace(version, path=delivery.path, details=written.details)
     assert [
-        tuple(row) for row in JDBC.read(sqlite_site, spark, place).orderBy("name").collect()
+        tuple(row) for row in JDBC.read(sqlite_site, spark, version).orderBy("name").collect()
     ] == [
         (1, "Alpha", date(2020, 1, 31), Decimal("1000.00")),
         (2, "Beta", None, Decimal("2.50")),
     ]
-    JDBC.discard(sqlite_site, spark, place)
+    JDBC.discard(sqlite_site, spark, version)
     assert not Path(delivery.path).exists()
-    with pytest.raises(VersionUnreadableError, match="is gone"):
-        JDBC.read(sqlite_site, spark, place)
+    with pytest.raises(VersionUnreadableError, match="is missing"):
+        JDBC.read(sqlite_site, spark, version)
 
 
-def test_the_fingerprint_of_an_extract_knows_content_and_not_order(
+def test_the_fingerprint_of_an_extract_depends_on_content_not_on_order(
     sqlite_site: Site, spark: "SparkSession"
 ) -> None:
     def fingerprint(query: str, tag: str) -> Any:
         options = {"connection": "risk", "query": query}
-        place = make_place(
+        version = make_version(
             "ref.parties", tag, format="jdbc", options=options, schema=COUNTERPARTIES
         )
-        return JDBC.extract(sqlite_site, spark, place).details["fingerprint"]
+        return JDBC.extract(sqlite_site, spark, version).details["fingerprint"]
 
     first = fingerprint("select * from counterparty order by name", "2026-09-01.1")
     assert fingerprint("select * from counterparty order by name desc", "2026-09-01.2") == first
@@ -162,11 +164,11 @@ def test_a_source_without_a_declared_column_is_rejected(
 ) -> None:
     options = {"connection": "risk", "query": "select counterparty_id from counterparty"}
     schema = [*COUNTERPARTIES[:1], {"name": "rating", "type": "string"}]
-    place = make_place("ref.parties", format="jdbc", options=options, schema=schema)
+    version = make_version("ref.parties", format="jdbc", options=options, schema=schema)
     with pytest.raises(DeliveryRejectedError, match="rating"):
-        JDBC.extract(sqlite_site, spark, place)
+        JDBC.extract(sqlite_site, spark, version)
     with pytest.raises(NoTableError, match=r"'ref\.parties' is the result of a query"):
-        JDBC.locate(sqlite_site, place)
+        JDBC.locate(sqlite_site, version)
 
 
 def test_a_version_is_written_checked_and_swapped_in_on_sqlite(
@@ -205,20 +207,20 @@ class TestPostgresql:
             "num_partitions": 4,
             "query_timeout_seconds": 60,
         }
-        place = make_place("risk.trade", format="jdbc", options=options)
-        written = JDBC.extract(pg_site, spark, place)
+        version = make_version("risk.trade", format="jdbc", options=options)
+        written = JDBC.extract(pg_site, spark, version)
         assert written.rows == 1000
         assert len(list(Path(str(written.details["path"])).glob("*.parquet"))) == 4
         by_day = {**options, "partition_column": "as_of", "lower_bound": "2026-09-01"}
-        place = make_place("risk.trade", "2026-09-01.2", format="jdbc", options=by_day)
+        version = make_version("risk.trade", "2026-09-01.2", format="jdbc", options=by_day)
         assert (
-            JDBC.extract(pg_site, spark, place).details["fingerprint"]
+            JDBC.extract(pg_site, spark, version).details["fingerprint"]
             == (written.details["fingerprint"])
         )
         run_statements(pg_site, "risk", ["delete from risk.trade"], {})
-        assert JDBC.extract(pg_site, spark, place).rows == 0
+        assert JDBC.extract(pg_site, spark, version).rows == 0
 
-    def test_a_reader_sees_the_old_or_the_new_version_and_never_half(
+    def test_a_reader_never_sees_half_a_version(
         self, pg_site: Site, spark: "SparkSession", postgresql: PostgresqlServer
     ) -> None:
         publish(pg_site, spark, write(pg_site, spark, output(), *SEPTEMBER))
@@ -230,14 +232,14 @@ class TestPostgresql:
             dsn = postgresql.dsn(database.rpartition("/")[2])
             with psycopg.connect(dsn, autocommit=True) as connection:
                 while not done.is_set():
-                    found = connection.execute("select count(*), sum(amount) from exposure")
-                    seen.add(found.fetchone())  # type: ignore[arg-type]
+                    cursor = connection.execute("select count(*), sum(amount) from exposure")
+                    seen.add(cursor.fetchone())  # type: ignore[arg-type]
 
         reader = threading.Thread(target=look)
         reader.start()
         try:
             for n in range(2, 6):
-                rows = [("2026-09-01", number, n) for number in range(n * 10)]
+                rows = [("2026-09-01", row_id, n) for row_id in range(n * 10)]
                 publish(pg_site, spark, write(pg_site, spark, output(f"2026-09-01.{n}"), *rows))
         finally:
             done.set()
@@ -269,7 +271,7 @@ class TestPostgresql:
         later = replace(output("2026-09-03.1", **how), business_date=date(2026, 9, 3))
         later = write(pg_site, spark, later, ("2026-09-03", 3, 3), mode="overwrite_partition")
         publish(pg_site, spark, later)
-        # Not the last that was let in, and still the newest of its own partition.
+        # Not the last published version, but still the newest of its partition.
         JDBC.hide(pg_site, spark, again)
         held = run_statements(pg_site, "risk", ["delete from exposure where id = 7"], {})
         assert held == [0]
@@ -300,7 +302,7 @@ class TestPostgresql:
     ) -> None:
         draft = write(pg_site, spark, output(), *SEPTEMBER)
         JDBC.publish(pg_site, spark, draft, newest=True)
-        # The catalog still holds what it knew before the crash.
+        # The catalog still holds the details from before the crash.
         assert JDBC.is_whole(pg_site, spark, draft)
         assert content(JDBC.read(pg_site, spark, publish(pg_site, spark, draft))) == SEPTEMBER
 
@@ -309,10 +311,10 @@ class TestPostgresql:
         JDBC.discard(pg_site, spark, draft)
         JDBC.discard(pg_site, spark, draft)
         assert not JDBC.is_whole(pg_site, spark, draft)
-        with pytest.raises(VersionUnreadableError, match="is gone"):
+        with pytest.raises(VersionUnreadableError, match="is missing"):
             publish(pg_site, spark, draft)
 
-    def test_an_older_date_stays_beside_the_table_until_it_is_shown(
+    def test_an_older_date_stays_in_its_staging_table_until_it_is_shown(
         self, pg_site: Site, spark: "SparkSession"
     ) -> None:
         newer = publish(pg_site, spark, write(pg_site, spark, output("2026-09-02.1"), *SEPTEMBER))
@@ -345,7 +347,7 @@ class TestPostgresql:
         call_procedure(pg_site, "risk", "add_day", {"d": date(2026, 9, 2)}, {})
         assert run_statements(pg_site, "risk", ["delete from day"], {}) == [2]
 
-    def test_a_procedure_gets_of_what_is_always_there_what_it_has_parameters_for(
+    def test_a_procedure_gets_the_standard_values_that_it_has_parameters_for(
         self, pg_site: Site
     ) -> None:
         procedure = """
@@ -360,16 +362,16 @@ class TestPostgresql:
         offered = {"business_date": date(2026, 9, 1), "partition": "EMEA", "run_id": "r1"}
         call_procedure(pg_site, "risk", "audit.mark", {"level": 1}, {**offered, "level": 1})
         call_procedure(pg_site, "risk", "plain", {"level": 2}, {**offered, "level": 2})
-        with transaction(pg_site, "risk") as told:
-            assert told.fetch("select * from note order by level") == [
+        with transaction(pg_site, "risk") as database:
+            assert database.fetch("select * from note order by level") == [
                 (date(2026, 9, 1), "EMEA", "r1", 1),
                 (None, None, None, 2),
             ]
 
-    def test_the_password_is_in_no_address_and_no_message(
+    def test_the_password_is_in_no_url_and_no_message(
         self, pg_site: Site, spark: "SparkSession"
     ) -> None:
-        from floe.execution.formats.jdbc_reading import connection_settings
+        from floe.execution.formats.jdbc_tables import connection_settings
 
         settings = connection_settings(pg_site, output())
         assert settings["password"] == "sesame"

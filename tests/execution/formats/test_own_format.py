@@ -1,4 +1,4 @@
-"""The format that docs/formats.md shows is found by its entry point, written and read."""
+"""The example format of docs/formats.md is found by its entry point and works."""
 
 import re
 import sys
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from floe.execution.formats.contract import Delivered, DeliveryRejectedError
+from floe.execution.formats.contract import Deliverable, DeliveryRejectedError
 from floe.execution.formats.registry import format_named
 from floe.execution.site import Site
 from floe.spec.formats import installed_formats, known_formats
-from tests.execution.formats.places import make_place, put
+from tests.execution.formats.factory import make_version, put
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -23,14 +23,14 @@ SECTION = PAGE.read_text().split("## A format of your own")[1]
 
 
 def code(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", SECTION, re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"```{language}\n(.*?)```", SECTION, re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package of the page, as an installer would leave it."""
+    """The package of the page, installed as by an installer."""
     packages = tmp_path / "packages"
     put(packages / "acme_formats.py", code("python"))
     entry = code("toml").replace('[project.entry-points."floe.formats"]', "[floe.formats]")
@@ -52,9 +52,7 @@ def test_the_example_is_short() -> None:
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.usefixtures("installed")
-def test_a_format_of_ones_own_is_written_published_and_read(
-    site: Site, spark: "SparkSession"
-) -> None:
+def test_a_custom_format_is_written_published_and_read(site: Site, spark: "SparkSession") -> None:
     assert "json_lines" in known_formats()
     own = format_named("json_lines")
     schema = [{"name": "id", "type": "bigint"}, {"name": "name", "type": "string"}]
@@ -65,17 +63,17 @@ def test_a_format_of_ones_own_is_written_published_and_read(
         "manifest": {"kind": "json"},
         "feed": {"latest": "out/latest"},
     }
-    place = make_place(**spec)
+    version = make_version(**spec)
     frame = cast("Any", spark.createDataFrame([(1, "a"), (2, "b")], "id bigint, name string"))
-    place = replace(place, path=own.locate(site, place).path)
-    assert own.write(site, spark, frame, place, "replace").rows == 2
-    own.publish(site, spark, place, newest=True)
-    assert sorted(own.read(site, spark, place).collect()) == [(1, "a"), (2, "b")]
+    version = replace(version, path=own.locate(site, version).path)
+    assert own.write(site, spark, frame, version, "replace").rows == 2
+    own.publish(site, spark, version, newest=True)
+    assert sorted(own.read(site, spark, version).collect()) == [(1, "a"), (2, "b")]
     assert (site.root / "out/latest/manifest.json").is_file()
 
-    # Somebody else takes it from there as a delivery.
-    taker = make_place("acme.copy", **{**spec, "location": "out/latest/*.json"})
-    assert isinstance(own, Delivered)
+    # Another dataset reads it from there as a delivery.
+    taker = make_version("acme.copy", **{**spec, "location": "out/latest/*.json"})
+    assert isinstance(own, Deliverable)
     delivery = own.find(site, taker)
     assert delivery is not None
     assert own.verify(site, spark, taker, delivery).rows == 2

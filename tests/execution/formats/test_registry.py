@@ -1,4 +1,4 @@
-"""Formats are found by their name: floe's own, and those of installed packages."""
+"""Formats are found by name: built-in ones, and those of installed packages."""
 
 import sys
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ import pytest
 
 from floe.execution.formats.csv import CsvFormat
 from floe.execution.formats.registry import (
-    OWN,
+    BUILT_IN_FORMATS,
     FormatNotLoadedError,
     UnknownFormatError,
     format_named,
 )
 from floe.spec.formats import BUILT_IN, installed_formats
-from tests.execution.formats.places import put
+from tests.execution.formats.factory import put
 
 
 @pytest.fixture(autouse=True)
@@ -26,19 +26,19 @@ def fresh() -> Iterator[None]:
     installed_formats.cache_clear()
 
 
-def test_every_format_of_the_language_has_its_code() -> None:
-    assert {entry.name for entry in OWN} == set(BUILT_IN)
+def test_every_built_in_format_has_an_implementation() -> None:
+    assert {entry.name for entry in BUILT_IN_FORMATS} == set(BUILT_IN)
     for name in BUILT_IN:
         assert format_named(name).name == name
     assert isinstance(format_named("csv"), CsvFormat)
 
 
-def test_an_unknown_format_is_named_with_its_neighbour() -> None:
+def test_an_unknown_format_gets_a_suggestion() -> None:
     with pytest.raises(UnknownFormatError, match=r"'parqet' is installed\. Did you mean 'parquet'"):
         format_named("parqet")
 
 
-def test_a_package_whose_format_is_broken_is_named(
+def test_a_format_that_cannot_be_loaded_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "[floe.formats]\nbroken = no_such_module:Broken\n"

@@ -1,4 +1,4 @@
-"""What tests of runs may ask for."""
+"""Fixtures for tests of runs."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.execution.workshop import TOTAL_SQL, TOTALS, TRADES, TUESDAY, Worksho
 
 @pytest.fixture
 def shop(tmp_path: Path, spark_server: Server) -> Workshop:
-    """A project whose process adds up the trades of a day."""
+    """A project with a process that sums a day's trades."""
     shop = Workshop(tmp_path, spark_server)
     shop.declare(
         {"raw.trades": TRADES, "risk.totals": TOTALS},

@@ -1,4 +1,4 @@
-"""Deliveries that their producers announce by a call before floe looks at them."""
+"""Deliveries that their producers announce before floe receives them."""
 
 import sqlite3
 from contextlib import closing
@@ -9,8 +9,8 @@ import pytest
 from floe.catalog.versions import reserve_version
 from floe.client.messages import dataset_message
 from floe.events.ingest import read_claim
-from floe.execution.checking import check_waiting
-from floe.execution.receiving import receive_for
+from floe.execution.input_deliveries import receive_for
+from floe.execution.version_checks import check_waiting
 from floe.execution.versions.arrivals import Arrival
 from tests.execution.workshop import TUESDAY, OpenShop, Workshop
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
 def announce(project: OpenShop, version: str) -> None:
-    """Say that a version is READY, as an old job does."""
+    """Announce a version as READY, as a legacy job does."""
     message = dataset_message("raw.trades", version, business_date=TUESDAY)
     claim = read_claim(msgspec.json.encode(message))
     assert project.workspace.door.submit([claim]).result() == {}
@@ -26,8 +26,8 @@ def announce(project: OpenShop, version: str) -> None:
 
 def receive(project: OpenShop) -> Arrival:
     processes = project.workspace.site.spec.processes.values()
-    (found,) = receive_for(project.workspace, project.sparks, processes, TUESDAY)
-    return found
+    (arrival,) = receive_for(project.workspace, project.sparks, processes, TUESDAY)
+    return arrival
 
 
 def test_a_delivery_is_the_version_that_was_announced_for_it(shop: Workshop) -> None:
@@ -40,7 +40,7 @@ def test_a_delivery_is_the_version_that_was_announced_for_it(shop: Workshop) -> 
         assert receive(project).tag == "2026-09-01.2"
 
 
-def test_an_announced_delivery_that_is_no_good_is_rejected(shop: Workshop) -> None:
+def test_a_bad_announced_delivery_is_rejected(shop: Workshop) -> None:
     shop.write("id,amount\n1,many\n", f"landing/{TUESDAY}/trades.csv")
     with shop.open() as project:
         announce(project, "feed-17")
@@ -63,7 +63,7 @@ processes:
 
 
 @pytest.mark.parametrize(("name", "state"), [("Alpha", "READY"), (None, "REJECTED")])
-def test_an_announced_table_of_a_database_is_copied_and_checked_like_a_feed(
+def test_an_announced_database_table_is_copied_and_checked(
     shop: Workshop, name: str | None, state: str
 ) -> None:
     with closing(sqlite3.connect(shop.root / "risk.db")) as database, database:
@@ -74,9 +74,9 @@ def test_an_announced_table_of_a_database_is_copied_and_checked_like_a_feed(
     before = platform.read_text() if platform.is_file() else ""
     platform.write_text(f"{before}\nconnections: {{risk: {{jdbc_url: 'jdbc:sqlite:risk.db'}}}}\n")
     with shop.open() as project:
-        number = project.workspace.dataset_id("ref.parties")
+        dataset_id = project.workspace.dataset_id("ref.parties")
         with project.workspace.catalog.writing() as session:
-            reserve_version(session, number, TUESDAY, state="WRITTEN")
+            reserve_version(session, dataset_id, TUESDAY, state="WRITTEN")
         with project.sparks.session() as spark:
             (checked,) = check_waiting(project.workspace, spark)
         assert (checked.tag, checked.state) == ("2026-09-01.1", state)

@@ -1,4 +1,4 @@
-"""Deliveries that are broken in every way: each says why, and everything else runs."""
+"""Deliveries broken in every way: each has a reason, and everything else runs."""
 
 import gzip
 import io
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from floe.execution.batch import BatchReport, BatchWish, run_batch
+from floe.execution.batch import BatchOptions, BatchReport, run_batch
 from tests.execution.workshop import TUESDAY, OpenShop, Workshop
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -44,7 +44,7 @@ GARBLED = GOOD_PARQUET[:8] + b"\xff" * 40 + GOOD_PARQUET[48:]
 
 
 def files(**content: bytes) -> Make:
-    """Put files into the folder; two underscores stand for a dot."""
+    """Write files to the folder; two underscores in a name stand for a dot."""
 
     def make(folder: Path) -> None:
         for name, data in content.items():
@@ -228,7 +228,7 @@ BAD: dict[str, tuple[str, dict[str, Any], Make, str, str]] = {
         {"manifest": {**TRAILER, "prefix": "T"}},
         files(a__csv=CSV + "T,²\n".encode()),
         "REJECTED",
-        "where the row count should be",
+        "the row count must be a whole number; got '²'",
     ),
     "odd_control": (
         "csv",
@@ -286,13 +286,15 @@ GOOD: dict[str, tuple[str, dict[str, Any], Make]] = {"good": ("csv", {}, files(a
 def declare(shop: Workshop) -> None:
     datasets: dict[str, Any] = {}
     processes: dict[str, Any] = {}
-    every = {**{name: one[:3] for name, one in BAD.items()}, **GOOD}
+    every = {**{name: case[:3] for name, case in BAD.items()}, **GOOD}
     for name, (form, more, make) in every.items():
         raw, out = f"raw.{name}", f"out.{name}"
         control = "manifest" in more and more["manifest"]["kind"] == "control"
         pattern = "*.csv" if control else "*"
-        place = {} if form == "jdbc" else {"location": f"landing/{raw}/{{business_date}}/{pattern}"}
-        datasets[raw] = {"format": form, "schema": SCHEMA, **place, **more}
+        location = (
+            {} if form == "jdbc" else {"location": f"landing/{raw}/{{business_date}}/{pattern}"}
+        )
+        datasets[raw] = {"format": form, "schema": SCHEMA, **location, **more}
         datasets[out] = {"schema": [{"name": "rows", "type": "bigint"}]}
         processes[name] = {
             "inputs": {"raw": raw}, "outputs": {"out": out},
@@ -316,10 +318,10 @@ def declare(shop: Workshop) -> None:
 
 
 def run(project: OpenShop) -> BatchReport:
-    return run_batch(project.workspace, project.sparks, BatchWish(TUESDAY))
+    return run_batch(project.workspace, project.sparks, BatchOptions(TUESDAY))
 
 
-def test_each_bad_delivery_says_why_and_everything_else_runs(shop: Workshop) -> None:
+def test_each_bad_delivery_has_a_reason_and_everything_else_runs(shop: Workshop) -> None:
     declare(shop)
     with shop.open() as project:
         report = run(project)
@@ -329,14 +331,14 @@ def test_each_bad_delivery_says_why_and_everything_else_runs(shop: Workshop) -> 
         wrong = []
         for name, (_, _, _, state, reason) in BAD.items():
             arrival, outcome = arrivals[f"raw.{name}"], outcomes[name]
-            told = arrival.reason.rstrip(".")
+            shown = arrival.reason.rstrip(".")
             fine = (
                 (arrival.state == state if state else arrival.state in ("REJECTED", "MISSING"))
-                and reason in told
-                and not any(word in told for word in INNARDS)
+                and reason in shown
+                and not any(word in shown for word in INNARDS)
             )
             waits = outcome.state == ("SKIPPED" if arrival.state == "REJECTED" else "WAITING")
-            named = told in outcome.reason or told.startswith("nothing was delivered")
+            named = shown in outcome.reason or shown.startswith("nothing was delivered")
             if not (fine and waits and named):
                 wrong.append(f"{name} {arrival.state}: {arrival.reason} | {outcome}")
         assert not wrong, "\n".join(wrong)

@@ -1,14 +1,14 @@
-"""All processes of a project in their order: side by side where possible, never on sand."""
+"""Batches run processes in dependency order, independent ones in parallel."""
 
 import threading
 from typing import Any
 
 import pytest
 
-from floe.execution.batch import DONE, FAILED, SKIPPED, BatchReport, BatchWish, run_batch
-from floe.execution.cancelling import Cancellation, CancelledError
+from floe.execution.batch import DONE, FAILED, SKIPPED, BatchOptions, BatchReport, run_batch
+from floe.execution.cancellation import Cancellation, CancelledError
 from floe.execution.leases import LeaseTakenError
-from floe.execution.resuming import children_of, is_batch, repair
+from floe.execution.recovery import find_batch, is_batch, repair
 from tests.execution.workshop import TOTALS, TRADES, TUESDAY, OpenShop, Workshop
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -16,7 +16,7 @@ COPY = {"schema": TRADES["schema"]}
 
 
 def chain(shop: Workshop, first: str = "select * from trades") -> None:
-    """raw.trades → a → b, and c beside them."""
+    """raw.trades → a → b, and an independent c."""
     shop.declare(
         {"raw.trades": TRADES, "risk.a": COPY, "risk.b": COPY, "risk.c": TOTALS},
         {
@@ -32,14 +32,14 @@ def chain(shop: Workshop, first: str = "select * from trades") -> None:
 
 
 def run(project: OpenShop, **wishes: Any) -> BatchReport:
-    return run_batch(project.workspace, project.sparks, BatchWish(TUESDAY, **wishes))
+    return run_batch(project.workspace, project.sparks, BatchOptions(TUESDAY, **wishes))
 
 
 def states(report: BatchReport) -> dict[str, str]:
     return {outcome.process: outcome.state for outcome in report.outcomes}
 
 
-def test_what_failed_takes_along_only_what_stands_on_it(shop: Workshop) -> None:
+def test_a_failure_skips_only_downstream_processes(shop: Workshop) -> None:
     chain(shop, first="select nothing from trades")
     with shop.open() as project:
         report = run(project)
@@ -48,7 +48,7 @@ def test_what_failed_takes_along_only_what_stands_on_it(shop: Workshop) -> None:
         assert project.versions("risk.b") == []
 
 
-def test_a_batch_is_resumed_where_it_stopped(shop: Workshop) -> None:
+def test_a_batch_resumes_where_it_stopped(shop: Workshop) -> None:
     chain(shop, first="select nothing from trades")
     with shop.open() as project:
         report = run(project)
@@ -56,26 +56,26 @@ def test_a_batch_is_resumed_where_it_stopped(shop: Workshop) -> None:
     with shop.open() as project:
         repair(project.workspace, project.sparks)
         assert is_batch(project.workspace, report.batch)
-        batch = children_of(project.workspace, report.batch)
+        batch = find_batch(project.workspace, report.batch)
         assert batch.business_date == TUESDAY
         assert (set(batch.last), set(batch.done)) == ({"a", "c"}, {"c"})
         left = {name: run_id for name, run_id in batch.last.items() if name not in batch.done}
-        made = project.states("risk.c")
+        before = project.states("risk.c")
         again = run(project, processes=["b", "a"], batch=report.batch, resumed=left)
         assert states(again) == {"b": DONE, "a": DONE}
-        assert project.states("risk.c") == made
+        assert project.states("risk.c") == before
 
 
-def test_a_batch_that_is_stopped_starts_nothing_more(shop: Workshop) -> None:
+def test_a_stopped_batch_starts_no_more_processes(shop: Workshop) -> None:
     chain(shop)
     cancellation = Cancellation()
     with shop.open() as project:
         run(project, processes=["a"])
-        cancellation.cancel(CancelledError("It was stopped."))
+        cancellation.cancel(CancelledError("The run was stopped."))
         report = run_batch(
             project.workspace,
             project.sparks,
-            BatchWish(TUESDAY, processes=["b"]),
+            BatchOptions(TUESDAY, processes=["b"]),
             cancellation=cancellation,
         )
         assert states(report) == {"b": SKIPPED}
@@ -109,15 +109,15 @@ def test_a_second_run_for_the_same_date_waits_or_is_refused(shop: Workshop) -> N
         project.run("b")
 
 
-def test_the_checks_of_a_dataset_decide_on_what_others_announced(shop: Workshop) -> None:
+def test_the_checks_decide_on_announced_versions(shop: Workshop) -> None:
     from floe.catalog.versions import reserve_version
-    from floe.execution.checking import check_version, check_waiting
+    from floe.execution.version_checks import check_version, check_waiting
 
     chain(shop)
     with shop.open() as project:
-        number = project.workspace.dataset_id("raw.trades")
+        dataset_id = project.workspace.dataset_id("raw.trades")
         with project.workspace.catalog.writing() as session:
-            reserve_version(session, number, TUESDAY, state="WRITTEN")
+            reserve_version(session, dataset_id, TUESDAY, state="WRITTEN")
         with project.sparks.session() as spark:
             (checked,) = check_waiting(project.workspace, spark)
             assert (checked.tag, checked.state) == ("2026-09-01.1", "READY")

@@ -1,14 +1,14 @@
-"""Of what did not start it is said whose fault that is."""
+"""A process that is not started names the cause."""
 
 import pytest
 
-from floe.execution.batch import BatchWish, run_batch
+from floe.execution.batch import BatchOptions, run_batch
 from tests.execution.workshop import TRADES, TUESDAY, Workshop
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
-def test_what_waited_for_a_failure_is_skipped_with_whose_fault_it_is(shop: Workshop) -> None:
+def test_a_skipped_process_names_the_upstream_failure(shop: Workshop) -> None:
     def process(read: str, write: str, sql: str) -> dict[str, object]:
         return {"inputs": {"i": read}, "outputs": {"o": write}, "sql": sql}
 
@@ -22,8 +22,8 @@ def test_what_waited_for_a_failure_is_skipped_with_whose_fault_it_is(shop: Works
     )
     shop.deliver(TUESDAY, (1, 10.0))
     with shop.open() as project:
-        report = run_batch(project.workspace, project.sparks, BatchWish(TUESDAY))
-    outcomes = {one.process: (one.state, one.reason) for one in report.outcomes}
+        report = run_batch(project.workspace, project.sparks, BatchOptions(TUESDAY))
+    outcomes = {outcome.process: (outcome.state, outcome.reason) for outcome in report.outcomes}
     assert outcomes["first"][0] == "FAILED"
     assert outcomes["second"] == ("SKIPPED", "'first' failed")
     assert outcomes["third"] == ("SKIPPED", "'first' failed")

@@ -1,4 +1,4 @@
-"""Where the columns of what a function made come from is in the catalog."""
+"""The column lineage of functions is recorded in the catalog."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from floe.catalog.tables import ColumnEdge, Dataset
-from floe.execution.receiving import receive_for
+from floe.execution.input_deliveries import receive_for
 from tests.execution.workshop import TRADES, TUESDAY, OpenShop, Workshop
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -24,11 +24,15 @@ def marked(trades):
 
 
 def edges(project: OpenShop, dataset: str) -> set[tuple[str, str, str]]:
-    """Which column of which kind each column of a dataset comes from."""
+    """Return the recorded (target, source, kind) column edges of a dataset."""
     with project.workspace.catalog.reading() as session:
-        number = session.scalars(select(Dataset.dataset_id).where(Dataset.name == dataset)).one()
-        found = session.scalars(select(ColumnEdge).where(ColumnEdge.target_dataset_id == number))
-        return {(one.target_column, one.source_column, one.kind) for one in found}
+        dataset_id = session.scalars(
+            select(Dataset.dataset_id).where(Dataset.name == dataset)
+        ).one()
+        lineage = session.scalars(
+            select(ColumnEdge).where(ColumnEdge.target_dataset_id == dataset_id)
+        )
+        return {(edge.target_column, edge.source_column, edge.kind) for edge in lineage}
 
 
 def run(shop: Workshop, process: dict[str, Any], **more: Any) -> set[tuple[str, str, str]]:
@@ -43,31 +47,31 @@ def run(shop: Workshop, process: dict[str, Any], **more: Any) -> set[tuple[str, 
         return edges(project, "risk.out")
 
 
-def test_the_lineage_of_a_function_is_that_of_spark_s_plan(shop: Workshop) -> None:
-    found = run(shop, {"function": "lineage_functions.total"})
-    assert ("amount", "amount", "AGGREGATE") in found
-    assert ("id", "id", "AGGREGATE") in found
-    assert ("*", "amount", "FILTER") in found
+def test_the_lineage_of_a_function_comes_from_sparks_plan(shop: Workshop) -> None:
+    lineage = run(shop, {"function": "lineage_functions.total"})
+    assert ("amount", "amount", "AGGREGATE") in lineage
+    assert ("id", "id", "AGGREGATE") in lineage
+    assert ("*", "amount", "FILTER") in lineage
 
 
-def test_steps_of_sql_and_of_functions_are_followed_as_one(shop: Workshop) -> None:
+def test_lineage_follows_mixed_sql_and_function_steps(shop: Workshop) -> None:
     steps = [
         {"name": "marked", "function": "lineage_functions.marked"},
         {"name": "out", "sql": "select id as trade, big from marked where big"},
     ]
-    found = run(shop, {"steps": steps})
-    assert ("trade", "id", "DIRECT") in found
-    assert ("big", "amount", "DIRECT") in found
+    lineage = run(shop, {"steps": steps})
+    assert ("trade", "id", "DIRECT") in lineage
+    assert ("big", "amount", "DIRECT") in lineage
 
 
-def test_what_is_declared_stands_above_the_plan(shop: Workshop) -> None:
+def test_declared_lineage_overrides_the_plan(shop: Workshop) -> None:
     declared = {"out": {"amount": ["trades.id"]}}
-    found = run(shop, {"function": "lineage_functions.total", "column_lineage": declared})
-    assert ("amount", "id", "DIRECT") in found
-    assert ("amount", "amount", "AGGREGATE") not in found
-    assert ("id", "id", "AGGREGATE") in found
+    lineage = run(shop, {"function": "lineage_functions.total", "column_lineage": declared})
+    assert ("amount", "id", "DIRECT") in lineage
+    assert ("amount", "amount", "AGGREGATE") not in lineage
+    assert ("id", "id", "AGGREGATE") in lineage
 
 
-def test_a_project_that_wants_no_lineage_of_columns_gets_none(shop: Workshop) -> None:
+def test_column_lineage_can_be_turned_off(shop: Workshop) -> None:
     process = {"sql": "select sum(amount) as amount from trades"}
     assert run(shop, process, observability={"column_lineage": False}) == set()

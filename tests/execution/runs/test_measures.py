@@ -1,17 +1,17 @@
-"""What a run leaves of its work: the rows of every step, and what Spark measured."""
+"""The measures of a run: the rows of every step, and Spark's own figures."""
 
 from typing import Any
 
 import pytest
 
-from floe.catalog.runs import describe_steps, get_run
-from floe.execution.receiving import receive_for
+from floe.catalog.runs import describe_run, get_run
+from floe.execution.input_deliveries import receive_for
 from tests.execution.workshop import TRADES, TUESDAY, Workshop
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
-def test_rows_of_a_step_that_several_read_are_counted(shop: Workshop) -> None:
+def test_rows_of_a_step_with_several_readers_are_counted(shop: Workshop) -> None:
     steps = [
         {"name": "big", "sql": "select * from trades where amount > 6"},
         {"name": "some", "sql": "select sum(amount) as whole from big"},
@@ -28,7 +28,9 @@ def test_rows_of_a_step_that_several_read_are_counted(shop: Workshop) -> None:
         result = project.run("make")
         with project.workspace.catalog.reading() as session:
             run = get_run(session, result.run_id)
-            counts = {one.step_name: one.row_count for one in describe_steps(session, run.run_id)}
+            counts = {
+                step.step_name: step.row_count for step in describe_run(session, run.run_uuid).steps
+            }
             facets: Any = run.facets_json
     assert (counts["big"], counts["some"], counts["write out"]) == (3, 1, 3)
     measured = facets["floe"]["spark"]["out"]

@@ -1,4 +1,4 @@
-"""What a run refuses, and where that can be read afterwards."""
+"""Outputs that a run rejects, and how commands show them afterwards."""
 
 import json
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from floe.catalog.checks import page_results
-from floe.execution.checking import check_version
-from floe.execution.formats.keys import DuplicateKeysError
-from floe.execution.receiving import receive_for
-from floe.execution.versions.contracts import ContractBrokenError
+from floe.execution.formats.contract import DuplicateKeysError
+from floe.execution.input_deliveries import receive_for
+from floe.execution.version_checks import check_version
+from floe.execution.versions.schema_fit import ContractBrokenError
 from tests.execution.workshop import TOTALS, TRADES, TUESDAY, Workshop
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -20,7 +20,7 @@ def declare(shop: Workshop, dataset: dict[str, Any], output: dict[str, Any], sql
     shop.declare({"raw.trades": TRADES, "risk.out": dataset}, {"make": process})
 
 
-def test_a_broken_schema_is_a_verdict_that_commands_show(shop: Workshop) -> None:
+def test_a_broken_schema_is_recorded_and_shown_by_commands(shop: Workshop) -> None:
     declare(shop, TOTALS, {"dataset": "risk.out"}, "select 'many' as trades from trades")
     with shop.open() as project:
         specs = project.workspace.site.spec.processes.values()

@@ -1,16 +1,16 @@
-"""A process runs: it reads versions, writes one, and leaves the rest alone."""
+"""Running a process: inputs, outputs, failures, engines and write modes."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from floe.catalog.runs import describe_inputs, describe_steps, get_run, list_runs
+from floe.catalog.runs import describe_run, get_run, list_runs
 from floe.execution.failures import ProcessFailedError
+from floe.execution.input_deliveries import receive_for
 from floe.execution.planning import InputsMissingError, UnknownParameterError
-from floe.execution.receiving import receive_for
-from floe.execution.versions.contracts import ContractBrokenError
 from floe.execution.versions.drafts import VersionRejectedError
+from floe.execution.versions.schema_fit import ContractBrokenError
 from tests.execution.workshop import (
     MONDAY,
     TOTAL_SQL,
@@ -30,7 +30,7 @@ def receive(shop: OpenShop, day: Any = TUESDAY) -> Any:
     return receive_for(shop.workspace, shop.sparks, processes, day)
 
 
-def test_a_run_makes_a_version_that_can_be_read(shop: Workshop) -> None:
+def test_a_run_creates_a_readable_version(shop: Workshop) -> None:
     with shop.open() as project:
         receive(project)
         result = project.run("totals")
@@ -40,16 +40,17 @@ def test_a_run_makes_a_version_that_can_be_read(shop: Workshop) -> None:
         assert project.main("risk.totals") == [(2, 15.5)]
 
 
-def test_a_run_is_in_the_catalog_with_what_it_read_its_steps_and_its_log(shop: Workshop) -> None:
+def test_a_run_is_recorded_with_its_inputs_steps_and_log(shop: Workshop) -> None:
     with shop.open() as project:
         receive(project)
         result = project.run("totals")
         with project.workspace.catalog.reading() as session:
             run = get_run(session, result.run_id)
             assert (run.status, run.business_date) == ("SUCCESS", TUESDAY)
-            (read,) = describe_inputs(session, run.run_id)
+            detail = describe_run(session, run.run_uuid)
+            (read,) = detail.inputs
             assert (read.full_name, read.version_tag) == ("lake/raw.trades", "2026-09-01.1")
-            steps = {step.step_name: step for step in describe_steps(session, run.run_id)}
+            steps = {step.step_name: step for step in detail.steps}
             assert list(steps) == ["write totals", "check totals", "publish totals"]
             assert steps["write totals"].row_count == 1
             facets: Any = run.facets_json
@@ -59,7 +60,7 @@ def test_a_run_is_in_the_catalog_with_what_it_read_its_steps_and_its_log(shop: W
         assert "version 2026-09-01.1 is ready" in log.read_text()
 
 
-def test_a_second_run_makes_the_next_version_and_supersedes_the_first(shop: Workshop) -> None:
+def test_a_second_run_creates_the_next_version_and_supersedes_the_first(shop: Workshop) -> None:
     with shop.open() as project:
         receive(project)
         project.run("totals")
@@ -80,7 +81,7 @@ def test_the_same_run_id_twice_writes_once(shop: Workshop) -> None:
         assert list(project.states("risk.totals")) == ["2026-09-01.1"]
 
 
-def test_a_rerun_for_an_older_date_leaves_the_stable_name_where_it_was(shop: Workshop) -> None:
+def test_a_rerun_for_an_older_date_does_not_move_the_stable_name(shop: Workshop) -> None:
     shop.deliver(MONDAY, (1, 1.0))
     with shop.open() as project:
         for day in (MONDAY, TUESDAY):
@@ -92,7 +93,7 @@ def test_a_rerun_for_an_older_date_leaves_the_stable_name_where_it_was(shop: Wor
         assert project.rows("risk.totals", "2026-08-31.1") == [(1, 1.0)]
 
 
-def test_a_run_can_read_the_very_versions_of_another(shop: Workshop) -> None:
+def test_a_run_can_read_the_same_versions_as_another_run(shop: Workshop) -> None:
     with shop.open() as project:
         receive(project)
         first = project.run("totals")
@@ -105,12 +106,12 @@ def test_a_run_can_read_the_very_versions_of_another(shop: Workshop) -> None:
             project.run("totals", as_run=first.run_id)
 
 
-def test_missing_inputs_are_named_with_whose_they_are(shop: Workshop) -> None:
+def test_missing_inputs_are_named_with_their_writers(shop: Workshop) -> None:
     with shop.open() as project, pytest.raises(InputsMissingError) as caught:
         project.run("totals", WEDNESDAY)
     assert str(caught.value) == (
         "'totals' cannot run for 2026-09-02: 'raw.trades' has no READY version for 2026-09-02 "
-        "(delivered by others)."
+        "(delivered by another system)."
     )
 
 
@@ -138,7 +139,7 @@ def test_parameters_are_bound_and_checked(shop: Workshop) -> None:
             project.run("big", params={"leats": "3"})
 
 
-def test_a_failed_check_rejects_the_version_and_leaves_readers_where_they_were(
+def test_a_failed_check_rejects_the_version_and_readers_keep_the_previous_one(
     shop: Workshop,
 ) -> None:
     checked = TOTALS | {"checks": [{"kind": "range", "column": "amount", "max": 100}]}
@@ -152,7 +153,7 @@ def test_a_failed_check_rejects_the_version_and_leaves_readers_where_they_were(
         project.run("totals")
         shop.deliver(TUESDAY, (1, 1000.0))
         receive(project)
-        with pytest.raises(VersionRejectedError, match="range_amount: 1 row violates it"):
+        with pytest.raises(VersionRejectedError, match="range_amount: 1 row violates the check"):
             project.run("totals")
         assert project.states("risk.totals") == {
             "2026-09-01.1": "READY",
@@ -178,7 +179,7 @@ def test_an_output_that_breaks_its_schema_is_rejected_with_the_difference(shop: 
         assert project.states("risk.totals") == {"2026-09-01.1": "REJECTED"}
 
 
-def test_bad_sql_fails_at_once_and_is_not_tried_again(shop: Workshop) -> None:
+def test_bad_sql_fails_immediately_without_a_retry(shop: Workshop) -> None:
     shop.declare(
         {"raw.trades": TRADES, "risk.totals": TOTALS},
         {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
@@ -191,11 +192,10 @@ def test_bad_sql_fails_at_once_and_is_not_tried_again(shop: Workshop) -> None:
         assert project.states("risk.totals") == {"2026-09-01.1": "ABANDONED"}
         with project.workspace.catalog.reading() as session:
             (run,) = list_runs(session)
-            facets: Any = run.facets_json
-            assert (run.status, facets["floe"]["attempts"]) == ("FAILED", 1)
+            assert (run.status, run.attempt) == ("FAILED", 1)
 
 
-def test_steps_are_views_of_each_other_and_their_rows_are_counted(shop: Workshop) -> None:
+def test_steps_read_each_other_and_their_rows_are_counted(shop: Workshop) -> None:
     steps = [
         {"name": "large", "sql": "select * from trades where amount > 6"},
         {
@@ -214,13 +214,13 @@ def test_steps_are_views_of_each_other_and_their_rows_are_counted(shop: Workshop
         result = project.run("totals")
         assert project.rows("risk.totals", "2026-09-01.1") == [(1, 10.0)]
         with project.workspace.catalog.reading() as session:
-            found = describe_steps(session, get_run(session, result.run_id).run_id)
-        graph = {step.step_name: (step.depends_on_json, step.row_count) for step in found}
+            recorded = describe_run(session, result.run_id).steps
+        graph = {step.step_name: (step.depends_on_json, step.row_count) for step in recorded}
         assert graph["large"] == (["trades"], 1)
         assert graph["totals"][0] == ["trades", "large"]
 
 
-def test_functions_of_frames_and_of_pandas_make_outputs(shop: Workshop) -> None:
+def test_spark_and_pandas_functions_create_outputs(shop: Workshop) -> None:
     shop.write(
         "def spark_total(trades, least):\n"
         "    return trades.where(trades.amount > least).selectExpr(\n"
@@ -277,7 +277,7 @@ def test_a_command_gets_files_and_reports_what_it_wrote(shop: Workshop) -> None:
         assert "added up" in Path(result.log).read_text()
 
 
-def test_a_command_that_fails_says_its_exit_code_and_its_last_words(shop: Workshop) -> None:
+def test_a_failed_command_reports_its_exit_code_and_last_lines(shop: Workshop) -> None:
     shop.declare(
         {"raw.trades": TRADES, "risk.totals": TOTALS},
         {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
@@ -290,7 +290,7 @@ def test_a_command_that_fails_says_its_exit_code_and_its_last_words(shop: Worksh
         assert project.states("risk.totals") == {"2026-09-01.1": "ABANDONED"}
 
 
-def test_a_timeout_ends_the_command_and_all_that_it_started(shop: Workshop) -> None:
+def test_a_timeout_stops_the_command_and_its_child_processes(shop: Workshop) -> None:
     shop.declare(
         {"raw.trades": TRADES, "risk.totals": TOTALS},
         {"totals": {"inputs": {"trades": "raw.trades"}, "outputs": {"totals": "risk.totals"},
@@ -299,12 +299,12 @@ def test_a_timeout_ends_the_command_and_all_that_it_started(shop: Workshop) -> N
     )  # fmt: skip
     with shop.open() as project:
         receive(project)
-        with pytest.raises(Exception, match="was stopped after 0:00:02, its timeout"):
+        with pytest.raises(Exception, match="was stopped after its timeout of 0:00:02"):
             project.run("totals")
 
 
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite_partition"])
-def test_write_modes_keep_what_they_promise(shop: Workshop, mode: str) -> None:
+def test_write_modes_work_as_documented(shop: Workshop, mode: str) -> None:
     columns = [
         {"name": "day", "type": "date"},
         {"name": "id", "type": "bigint"},
@@ -331,7 +331,7 @@ def test_write_modes_keep_what_they_promise(shop: Workshop, mode: str) -> None:
             assert project.rows("risk.kept", "2026-08-31.2") == monday
 
 
-def test_what_was_published_stays_when_a_later_output_fails(shop: Workshop) -> None:
+def test_published_outputs_stay_when_a_later_output_fails(shop: Workshop) -> None:
     feed = {"format": "csv", "location": "out/{dataset}/{version}", "schema": TRADES["schema"]}
     steps = [{"name": name, "sql": "select * from trades"} for name in ("a", "b")]
     shop.declare(
@@ -366,12 +366,12 @@ def test_rows_of_another_partition_reject_the_version(shop: Workshop) -> None:
     )  # fmt: skip
     with shop.open() as project:
         receive(project)
-        with pytest.raises(VersionRejectedError, match="2 rows were written, and 1 are read back"):
+        with pytest.raises(VersionRejectedError, match="2 rows were written, but 1 were read back"):
             project.run("keep")
         assert project.main("risk.kept") == []
 
 
-def test_a_rejected_delivery_is_looked_at_again_when_the_rules_change(shop: Workshop) -> None:
+def test_a_rejected_delivery_is_checked_again_when_the_rules_change(shop: Workshop) -> None:
     def declare(most: int) -> None:
         check = {"kind": "range", "column": "amount", "max": most}
         shop.declare(
@@ -382,8 +382,12 @@ def test_a_rejected_delivery_is_looked_at_again_when_the_rules_change(shop: Work
 
     declare(1)
     with shop.open() as project:
-        assert [one.state for one in receive(project)] == ["REJECTED"]
-        assert [(one.state, one.new) for one in receive(project)] == [("REJECTED", False)]
+        assert [arrival.state for arrival in receive(project)] == ["REJECTED"]
+        assert [(arrival.state, arrival.new) for arrival in receive(project)] == [
+            ("REJECTED", False)
+        ]
     declare(100)
     with shop.open() as project:
-        assert [(one.state, one.tag) for one in receive(project)] == [("READY", "2026-09-01.2")]
+        assert [(arrival.state, arrival.tag) for arrival in receive(project)] == [
+            ("READY", "2026-09-01.2")
+        ]

@@ -39,7 +39,7 @@ def test_a_cluster_writes_and_reads_lake_tables_and_runs_python(
 
         from pyspark.sql.functions import udf
 
-        half = udf(lambda number: number // 2, "long")
+        half = udf(lambda value: value // 2, "long")
         answer = session.table("night.ids").select(half("id").alias("half")).agg({"half": "max"})
         assert answer.collect()[0][0] == 499
         assert server_status(site).master == cluster.url

@@ -1,10 +1,16 @@
-"""Queries on frames do what pyspark's own do; the pinned version keeps this promise."""
+"""Queries on frames work like pyspark's own, with the pinned version of pyspark."""
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from floe.execution.spark.queries import query
+from floe.execution.spark.clients import MAX_CLAUSES
+from floe.execution.spark.queries import explain, query
+from floe.execution.spark.server import ensure_server, stop_server
+from floe.execution.spark.session import close_session, open_session
+from tests.execution.sites import make_site
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -12,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
-def test_frames_are_seen_by_their_names_and_parameters_are_bound(spark: "SparkSession") -> None:
+def test_a_query_uses_frames_by_name_and_bound_parameters(spark: "SparkSession") -> None:
     numbers = query(spark, "select id from range(10)")
     joined = query(
         spark,
@@ -24,7 +30,7 @@ def test_frames_are_seen_by_their_names_and_parameters_are_bound(spark: "SparkSe
     assert [row.id for row in joined.collect()] == [7]
 
 
-def test_rows_are_counted_inside_of_what_a_query_reads(spark: "SparkSession") -> None:
+def test_rows_of_a_frame_are_counted_while_a_query_reads_it(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.connect.observation import Observation
 
@@ -37,7 +43,7 @@ def test_rows_are_counted_inside_of_what_a_query_reads(spark: "SparkSession") ->
     assert counter.get == {"rows": 10}
 
 
-def test_a_view_of_the_server_is_counted_as_well(spark: "SparkSession") -> None:
+def test_rows_of_a_view_are_counted_while_a_query_reads_it(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.connect.observation import Observation
 
@@ -49,3 +55,16 @@ def test_a_view_of_the_server_is_counted_as_well(spark: "SparkSession") -> None:
     total = query(spark, "select sum(id) as total from floe_numbers", counters=[counter])
     assert total.collect()[0].total == 45
     assert counter.get == {"rows": 10}
+
+
+def test_ids_of_with_clauses_start_above_those_of_any_query(tmp_path: Path) -> None:
+    site = make_site(tmp_path)
+    spark = open_session(site, ensure_server(site))
+    try:
+        explained = explain(spark, query(spark, "WITH one AS (SELECT 1) SELECT * FROM one"))
+    finally:
+        close_session(spark)
+        stop_server(site)
+    clause_ids = [int(text) for text in re.findall(r"CTERelationDef (\d+)", explained)]
+    assert clause_ids
+    assert min(clause_ids) >= MAX_CLAUSES

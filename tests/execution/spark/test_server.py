@@ -1,4 +1,4 @@
-"""A real server: one for each project, whoever starts it and however it ends."""
+"""A real server: one per project, whoever starts it and however it ends."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from floe.execution.os_processes import wait_until
 from floe.execution.site import Site
 from floe.execution.spark.errors import (
     NoOwnServerError,
@@ -17,10 +18,9 @@ from floe.execution.spark.errors import (
     SparkNotStartedError,
     SparkRefusedError,
 )
-from floe.execution.spark.place import ServerPlace
-from floe.execution.spark.processes import wait_until
 from floe.execution.spark.server import Server, ensure_server, server_status, stop_server
-from floe.execution.spark.session import close_session, is_lost, is_passing, open_session
+from floe.execution.spark.server_files import ServerFiles
+from floe.execution.spark.session import close_session, is_lost, is_transient, open_session
 from floe.spec import PlatformSpec
 from floe.spec.platform import Compute
 from floe.spec.secrets import SecretRef
@@ -40,7 +40,7 @@ print(ensure_server(make_site(Path(sys.argv[1]))).pid)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    """A project of the test's own; its server is stopped at the end."""
+    """A separate project; its server is stopped at the end."""
     site = make_site(tmp_path)
     yield site
     stop_server(site)
@@ -52,32 +52,32 @@ def starter(site: Site) -> "subprocess.Popen[str]":
     )
 
 
-def test_two_starters_get_one_server_that_outlives_them_until_it_is_stopped(site: Site) -> None:
-    with starter(site) as one, starter(site) as other:
-        pids = {int(process.communicate()[0]) for process in (one, other)}
+def test_two_starters_share_a_server_that_outlives_them(site: Site) -> None:
+    with starter(site) as first, starter(site) as second:
+        pids = {int(process.communicate()[0]) for process in (first, second)}
     status = server_status(site)
     assert (status.state, {status.pid}) == ("running", pids)
-    assert not ServerPlace(site).properties.exists()
+    assert not ServerFiles(site).properties.exists()
     assert stop_server(site) is True
     assert server_status(site).state == "stopped"
     assert stop_server(site) is False
 
 
-def test_a_starter_that_is_killed_leaves_its_server_to_the_next(site: Site) -> None:
-    place = ServerPlace(site)
+def test_the_next_caller_uses_the_server_of_a_killed_starter(site: Site) -> None:
+    files = ServerFiles(site)
     with starter(site) as killed:
-        assert wait_until(place.state.exists, 60)
+        assert wait_until(files.state.exists, 60)
         killed.kill()
     started = server_status(site)
     assert started.state == "starting"
     server = ensure_server(site)
     assert server.pid == started.pid
-    assert not place.properties.exists()
-    assert not place.pid.exists()
-    check_what_was_committed_before_a_kill_is_there_after_it(site, server)
+    assert not files.properties.exists()
+    assert not files.pid.exists()
+    check_commits_survive_a_kill(site, server)
 
 
-def check_what_was_committed_before_a_kill_is_there_after_it(site: Site, server: Server) -> None:
+def check_commits_survive_a_kill(site: Site, server: Server) -> None:
     session = open_session(site, server)
     session.sql("CREATE NAMESPACE night")
     session.sql("CREATE TABLE night.t AS SELECT 1 AS id")
@@ -86,12 +86,12 @@ def check_what_was_committed_before_a_kill_is_there_after_it(site: Site, server:
     with pytest.raises(Exception) as raised:  # noqa: PT011
         session.sql("SELECT 1").collect()
     assert is_lost(raised.value)
-    assert is_passing(raised.value)
+    assert is_transient(raised.value)
     assert server_status(site).state == "died"
     with pytest.raises(SparkLostError, match="floe spark logs"):
         open_session(site, server)
     close_session(session)
-    # Nobody has to start it again, or to unlock the catalog that it held.
+    # It restarts by itself, and leaves no lock on the catalog.
     again = open_session(site)
     again.sql("INSERT INTO night.t VALUES (2)")
     assert again.table("night.t").count() == 2
@@ -112,37 +112,37 @@ def test_changed_settings_wait_for_clients_and_then_restart_the_server(site: Sit
     assert server_status(later).outdated
     close_session(session)
     assert wait_until(lambda: server_status(later).clients == 0, 10)
-    said: list[str] = []
-    server = ensure_server(later, said.append)
+    messages: list[str] = []
+    server = ensure_server(later, messages.append)
     assert server.pid != before.pid
-    assert "settings have changed" in said[0]
+    assert "settings have changed" in messages[0]
     fresh = open_session(later)
     assert fresh.conf.get("spark.sql.shuffle.partitions") == "7"
     assert fresh.conf.get("spark.plain") == "C:\\open up"
     close_session(fresh)
-    check_a_secret_reaches_spark_and_nobody_else(later, server)
+    check_a_secret_reaches_only_spark(later, server)
 
 
-def check_a_secret_reaches_spark_and_nobody_else(site: Site, server: Server) -> None:
+def check_a_secret_reaches_only_spark(site: Site, server: Server) -> None:
     command = Path(f"/proc/{server.pid}/cmdline").read_text()
     assert "s3same" not in command
     assert server.url.partition("token=")[2] not in command
     kept = [file for file in site.state_dir.rglob("*") if file.is_file()]
     assert not [file for file in kept if b"s3same" in file.read_bytes()]
     session = open_session(site, server)
-    # It is there, and not even a client with the token sees more than that.
+    # The setting exists, but even a client with the token cannot see its value.
     assert session.sql(f"SET {PIN}").collect()[0].value == "*********(redacted)"
     with pytest.raises(Exception, match="SQL_CONF_NOT_FOUND"):
         session.conf.get(PIN)
     close_session(session)
 
 
-def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_start_is_explained_and_leaves_nothing_behind(tmp_path: Path) -> None:
     broken = Compute(memory="1g", conf={"spark.extraListeners": "no.such.Listener"})
     site = make_site(tmp_path, PlatformSpec(compute={"default": broken}))
     with pytest.raises(SparkNotStartedError, match=r"(?s)no\.such\.Listener.*spark\.log"):
         ensure_server(site)
-    assert [file.name for file in ServerPlace(site).folder.iterdir()] == ["lock"]
+    assert [file.name for file in ServerFiles(site).folder.iterdir()] == ["lock"]
     assert server_status(site).state == "stopped"
 
 
@@ -155,9 +155,7 @@ def test_a_client_without_the_token_is_refused(
         open_session(spark_site, intruder)
 
 
-def test_the_server_of_somebody_else_is_used_and_left_alone(
-    tmp_path: Path, spark_server: Server
-) -> None:
+def test_a_foreign_server_is_used_but_not_managed(tmp_path: Path, spark_server: Server) -> None:
     token = spark_server.url.partition("token=")[2]
     theirs = Compute(url=spark_server.address, token=SecretRef("env", "SPARK_TOKEN"))
     plain = make_site(tmp_path, PlatformSpec(compute={"default": theirs}))
@@ -167,5 +165,5 @@ def test_the_server_of_somebody_else_is_used_and_left_alone(
     assert session.conf.get("spark.sql.session.timeZone") == "UTC"
     close_session(session)
     assert server_status(site).state == "foreign"
-    with pytest.raises(NoOwnServerError, match="not floe's to start"):
+    with pytest.raises(NoOwnServerError, match="floe does not manage the Spark server at"):
         stop_server(site)

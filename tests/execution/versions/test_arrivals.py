@@ -1,4 +1,4 @@
-"""Deliveries on the way to a version: what changes meanwhile, links, keys that are there twice."""
+"""Receiving deliveries: files that change meanwhile, links, duplicate keys, crashes."""
 
 import os
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from floe.execution.formats.contract import DeliveryRejectedError, VersionUnreadableError
 from floe.execution.formats.csv import CsvFormat
-from floe.execution.receiving import receive_for
+from floe.execution.input_deliveries import receive_for
 from floe.execution.spark.server import Server
 from floe.execution.versions import arrivals
 from floe.execution.versions.arrivals import Arrival
@@ -31,16 +31,16 @@ def shop(tmp_path: Any, spark_server: Server) -> Workshop:
 
 def receive(project: OpenShop) -> Arrival:
     processes = project.workspace.site.spec.processes.values()
-    (found,) = receive_for(project.workspace, project.sparks, processes, TUESDAY)
-    return found
+    (arrival,) = receive_for(project.workspace, project.sparks, processes, TUESDAY)
+    return arrival
 
 
 class ChangedBetween(CsvFormat):
-    """CSV files that somebody overwrites while they are read, with the size and time of before."""
+    """CSV files that are overwritten while being read, keeping size and timestamp."""
 
-    def read(self, site: Any, spark: Any, place: Any) -> Any:
-        frame = super().read(site, spark, place)
-        (path,) = self.files(site, place)
+    def read(self, site: Any, spark: Any, stored: Any) -> Any:
+        frame = super().read(site, spark, stored)
+        (path,) = self.files(site, stored)
         before = path.stat()
         path.write_text(path.read_text().replace("10.0", "99.9"))
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -55,13 +55,13 @@ def test_a_file_that_changes_while_it_is_read_is_rejected_and_received_again(
             patched.setattr(arrivals, "format_of", lambda *_: ChangedBetween())
             arrival = receive(project)
         assert arrival.state == "REJECTED"
-        assert arrival.reason.startswith("trades.csv was changed while it was read")
+        assert arrival.reason.startswith("trades.csv was changed while it was being read")
         again = receive(project)
         assert (again.tag, again.state) == ("2026-09-01.2", "READY")
         assert (1, 99.9) in project.rows("raw.trades", "2026-09-01.2")
 
 
-def test_a_key_that_is_there_twice_is_named(shop: Workshop) -> None:
+def test_a_duplicate_key_is_named(shop: Workshop) -> None:
     shop.deliver(TUESDAY, (1, 10.0), (17, 1.0), (17, 2.0))
     with shop.open() as project:
         assert receive(project).reason == "unique_id: 2 rows share 1 key, such as id = 17"
@@ -85,7 +85,7 @@ def test_a_link_out_of_the_storage_root_is_not_followed(shop: Workshop) -> None:
         assert receive(project).state == "READY"
 
 
-def test_a_version_that_was_damaged_since_is_refused_in_one_sentence(shop: Workshop) -> None:
+def test_a_damaged_version_is_reported_in_one_sentence(shop: Workshop) -> None:
     with shop.open() as project:
         assert receive(project).state == "READY"
     (shop.root / "landing" / str(TUESDAY) / "trades.csv").write_bytes(b"")
@@ -98,20 +98,20 @@ def test_a_version_that_was_damaged_since_is_refused_in_one_sentence(shop: Works
         project.rows("raw.trades", "2026-09-01.1")
 
 
-def test_an_asset_refuses_a_rejected_delivery_though_an_older_version_is_ready(
+def test_an_asset_refuses_a_rejected_delivery_although_an_older_version_is_ready(
     shop: Workshop,
 ) -> None:
-    from floe.execution.assets import look_for_deliveries
+    from floe.execution.asset_versions import receive_deliveries
 
     with shop.open() as project, project.sparks.session() as spark:
         assert receive(project).state == "READY"
         shop.write("id,amount\n1,many\n", f"landing/{TUESDAY}/trades.csv")
         with pytest.raises(DeliveryRejectedError, match=r"trades\.csv line 2: 'many'"):
-            look_for_deliveries(project.workspace, spark, "raw.trades", [TUESDAY])
+            receive_deliveries(project.workspace, spark, "raw.trades", [TUESDAY])
 
 
 class FallsDown:
-    """Stands for a delivery that brings Spark down a number of times."""
+    """A delivery that crashes Spark a given number of times."""
 
     def __init__(self, times: int) -> None:
         self.left = times
@@ -126,11 +126,11 @@ class FallsDown:
 
 
 @pytest.mark.parametrize(("times", "state"), [(1, "READY"), (2, "MISSING")])
-def test_a_delivery_that_brings_spark_down_is_tried_twice(
+def test_a_delivery_that_crashes_spark_is_tried_twice(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, times: int, state: str
 ) -> None:
     with shop.open() as project:
-        monkeypatch.setattr("floe.execution.receiving.receive", FallsDown(times))
+        monkeypatch.setattr("floe.execution.input_deliveries.receive", FallsDown(times))
         arrival = receive(project)
         assert arrival.state == state, arrival
         assert ("Spark stopped twice" in arrival.reason) == (state == "MISSING")

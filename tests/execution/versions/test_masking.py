@@ -1,4 +1,4 @@
-"""Governance at reading: who sees which columns, and how."""
+"""Policies on reads: who sees which columns, and how."""
 
 import hashlib
 import json
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floe.execution.site import Site
-from floe.execution.sparks import Sparks
+from floe.execution.spark.session import SparkSessions
 from floe.execution.versions.masking import Covered, DatasetRestrictedError, cover_columns
-from floe.execution.versions.reading import preview_version
+from floe.execution.versions.previews import preview_version
 from floe.spec import DatasetSpec
 from floe.spec.governance import Governance
-from tests.execution.maintenance.making import MONDAY, make_version, new_name, opened, project
+from tests.execution.maintenance.factory import MONDAY, make_version, new_name, opened, project
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -43,13 +43,13 @@ def test_a_column_of_the_classification_is_covered_for_all_but_the_roles_named()
     assert covered(rules, spec, "id", "email", role="PLATFORM_ADMIN") != []
 
 
-def test_a_column_without_a_classification_has_that_of_its_dataset() -> None:
+def test_a_column_without_a_classification_inherits_that_of_its_dataset() -> None:
     rules, spec = governance(people=PEOPLE), dataset("confidential", id="public", email=None)
-    found = covered(rules, spec, "id", "EMAIL", "undeclared")
-    assert [one.column for one in found] == ["EMAIL", "undeclared"]
+    columns = covered(rules, spec, "id", "EMAIL", "undeclared")
+    assert [column.column for column in columns] == ["EMAIL", "undeclared"]
 
 
-def test_of_several_policies_the_strictest_stands() -> None:
+def test_of_several_policies_the_strictest_applies() -> None:
     drop = {"action": "drop", "classifications": ["confidential"]}
     hashed = {"action": "hash", "classifications": ["confidential"]}
     rules = governance(people=PEOPLE, gone=drop, linked=hashed)
@@ -65,6 +65,12 @@ def test_a_restricted_dataset_is_refused_with_who_may_read_it() -> None:
     with pytest.raises(DatasetRestrictedError, match=r"policy 'staff'.*Only DATA_OWNER"):
         covered(rules, spec, "salary")
     assert covered(rules, spec, "salary", role="DATA_OWNER") == []
+
+
+def test_a_dataset_that_nobody_may_read_says_so() -> None:
+    rules = governance(sealed={"action": "restrict", "classifications": ["restricted"]})
+    with pytest.raises(DatasetRestrictedError, match=r"names no role that may read it\.$"):
+        covered(rules, dataset(salary="restricted"), "salary", role="DATA_OWNER")
 
 
 @pytest.mark.java
@@ -99,7 +105,7 @@ def test_a_preview_shows_what_the_reader_may_see(
             [(1, MONDAY, "DE02", "x"), (2, None, None, "y")],
             schema=schema,
         )
-        sparks = Sparks(workspace.site)
+        sparks = SparkSessions(workspace.site)
         masked = preview_version(workspace, sparks, name)
         seen = preview_version(workspace, sparks, name, roles={"DATA_STEWARD"})
     rows = {row["id"]: row for row in map(json.loads, masked.lines)}

@@ -1,4 +1,4 @@
-"""A small dbt project that has one of everything."""
+"""A small dbt project with every kind of node."""
 
 from collections.abc import Mapping
 

@@ -11,7 +11,7 @@ from tests.orchestration.projects import load_parts, make_project
 
 @pytest.fixture(scope="session")
 def parsed_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project as it is after its first load."""
+    """The project after its first load."""
     folder = make_project(tmp_path_factory.mktemp("bank"), FLOE_YAML, FILES)
     load_parts(folder)
     return folder
@@ -19,5 +19,5 @@ def parsed_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bank(parsed_bank: Path, tmp_path: Path) -> Path:
-    """A copy of it, for a test that changes something."""
+    """A copy of the project, for tests that change it."""
     return Path(shutil.copytree(parsed_bank, tmp_path / "bank"))

@@ -1,4 +1,4 @@
-"""Values of dbt's statements reach Spark as typed parameters, on the dbt-spark that is pinned."""
+"""Values of dbt's statements reach Spark as typed parameters, with the pinned dbt-spark."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from floe.execution.spark.parameters import BindingError, as_text, parameter, run_bound
-from floe.orchestration.dbt.binding import (
+from floe.execution.spark.queries import BindingError, as_text, parameter, run_bound
+from floe.orchestration.dbt.seed_values import (
     TRIED_WITH,
     DbtSparkMovedError,
     bound_in,
@@ -18,7 +18,7 @@ from floe.orchestration.dbt.binding import (
 
 
 class FakeSpark:
-    """Keeps what it is asked to run."""
+    """Records the statements it is asked to run."""
 
     def __init__(self) -> None:
         self.statements: list[tuple[str, Any]] = []
@@ -42,7 +42,7 @@ class FakeSpark:
     "value",
     [None, "it's", "None", "a\\b", True, 7, -(2**63), 1.5, Decimal("0.10"), date(2026, 1, 2)],
 )
-def test_value_goes_to_spark_as_it_is(value: Any) -> None:
+def test_value_reaches_spark_unchanged(value: Any) -> None:
     bound = parameter(value)
     assert (bound, type(bound)) == (value, type(value))
 
@@ -61,7 +61,7 @@ def test_timestamp_keeps_its_microseconds_and_zone() -> None:
     assert parameter(moment.replace(tzinfo=UTC)) == "2026-01-02 03:04:05.123456+00:00"
 
 
-def test_value_that_spark_has_no_literal_for_is_refused() -> None:
+def test_value_that_spark_has_no_literal_for_is_rejected() -> None:
     with pytest.raises(BindingError, match="value of type object"):
         parameter(object())
 
@@ -110,7 +110,7 @@ def test_placeholders_become_markers_and_other_percents_stay() -> None:
 
 
 def test_count_of_placeholders_and_values_must_be_the_same() -> None:
-    with pytest.raises(BindingError, match=r"1 placeholders \(%s\) and 2 values"):
+    with pytest.raises(BindingError, match=r"1 placeholders \(%s\), but got 2 values"):
         run_bound(FakeSpark(), "values (%s)", [1, 2])  # type: ignore[arg-type]
 
 
@@ -146,7 +146,7 @@ def test_contract_seeds_of_this_dbt_spark_give_values_with_a_placeholder_for_eac
 
     assert version("dbt-spark") == TRIED_WITH, (
         "dbt-spark was upgraded. Check that seeds still call adapter.add_query(sql, bindings=…) "
-        "with %s for each value, then set TRIED_WITH in orchestration/dbt/binding.py."
+        "with %s for each value, then set TRIED_WITH in orchestration/dbt/seed_values.py."
     )
     folder = macros.PACKAGE_PATH
     with open(f"{folder}/macros/materializations/seed.sql", encoding="utf-8") as file:  # noqa: PTH123
@@ -156,7 +156,7 @@ def test_contract_seeds_of_this_dbt_spark_give_values_with_a_placeholder_for_eac
     assert "'%s'" in text
 
 
-def test_contract_number_type_of_the_adapter_is_ours() -> None:
+def test_contract_number_type_of_the_adapter_is_replaced() -> None:
     import agate  # type: ignore[import-untyped]
     from dbt.adapters.spark.impl import SparkAdapter
 
@@ -165,7 +165,7 @@ def test_contract_number_type_of_the_adapter_is_ours() -> None:
     assert SparkAdapter.convert_number_type(table, 0) == "decimal(38,2)"
 
 
-def test_dbt_spark_that_moved_what_floe_replaces_is_refused(
+def test_dbt_spark_without_the_replaced_method_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from dbt.adapters.spark import session
@@ -174,6 +174,8 @@ def test_dbt_spark_that_moved_what_floe_replaces_is_refused(
         def execute(self, statement: str) -> None: ...
 
     monkeypatch.setattr(session, "SessionConnectionWrapper", Other)
-    with pytest.raises(DbtSparkMovedError, match=r"no Other.execute\(self, sql, bindings\)") as at:
+    with pytest.raises(
+        DbtSparkMovedError, match=r"does not have Other.execute\(self, sql, bindings\)"
+    ) as at:
         install()
     assert f"Install dbt-spark {TRIED_WITH}" in str(at.value)

@@ -1,11 +1,11 @@
-"""A dataset has the same name in every environment, wherever dbt's target would put it."""
+"""A dataset has the same name in every environment, without dbt's target."""
 
 from pathlib import Path
 
 import pytest
 from dagster import AssetKey
 
-from floe.orchestration.dbt.naming import stable_schema
+from floe.orchestration.dbt.manifest import stable_schema
 from floe.spec.findings import SpecError
 from tests.orchestration.dbt.bank import ASSETS, FILES, FLOE_YAML
 from tests.orchestration.projects import load_parts, make_project, spec_of
@@ -53,7 +53,7 @@ def test_schema_leaves_the_target_out(schema: str, asked_for: str | None, expect
 
 
 @pytest.mark.slow
-def test_schemas_of_dbt_by_default_are_accepted(tmp_path: Path) -> None:
+def test_default_schemas_of_dbt_are_accepted(tmp_path: Path) -> None:
     assert names(make_project(tmp_path, FLOE_YAML, WITHOUT_MACRO)) == ASSETS
 
 
@@ -109,7 +109,7 @@ def test_model_may_read_its_own_table_through_a_source(bank: Path) -> None:
 
 
 @pytest.mark.slow
-def test_models_that_read_each_other_through_sources_are_refused(bank: Path) -> None:
+def test_models_that_read_each_other_through_sources_are_rejected(bank: Path) -> None:
     files = {
         "dbt/models/own.yml": SOURCE_OF_OWN % "silver",
         "dbt/models/silver/turned.sql": "select * from {{ ref('back') }}",

@@ -1,4 +1,4 @@
-"""Partitions of models: who may have them, and what reaches dbt."""
+"""Partitions of models: which models may have them, and the variables that dbt gets."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from dagster import AssetsDefinition, AssetSpec, DailyPartitionsDefinition
 
-from floe.execution.assets import Moment
-from floe.orchestration.dbt.partitioning import check_partitions
+from floe.execution.asset_versions import VersionKey
+from floe.orchestration.dbt.models import check_partitions
 from floe.orchestration.dbt.windows import Window
-from floe.orchestration.loading import load
-from floe.orchestration.parts import Parts
+from floe.orchestration.loading import Parts, load
 from floe.spec.findings import SpecError
 from tests.orchestration.projects import load_parts, make_project
 
@@ -19,15 +18,15 @@ DAILY = DailyPartitionsDefinition("2026-01-01")
 
 
 def partitioned(parts: Parts, *names: str) -> Parts:
-    """Give some assets daily partitions."""
+    """Set daily partitions on some assets."""
 
     def daily(spec: AssetSpec) -> AssetSpec:
         chosen = ".".join(spec.key.path) in names
         return spec.replace_attributes(partitions_def=DAILY) if chosen else spec
 
     assets = [
-        one.map_asset_specs(daily) if isinstance(one, AssetsDefinition) else one
-        for one in parts.assets
+        asset.map_asset_specs(daily) if isinstance(asset, AssetsDefinition) else asset
+        for asset in parts.assets
     ]
     return replace(parts, assets=tuple(assets))
 
@@ -37,7 +36,9 @@ def test_incremental_model_and_snapshot_may_have_partitions(bank: Path) -> None:
     assert check_partitions(load(bank), parts) is parts
 
 
-def test_partition_on_a_model_that_is_made_whole_is_refused_at_its_pattern(bank: Path) -> None:
+def test_partitions_on_a_model_that_is_rebuilt_whole_are_rejected_at_their_pattern(
+    bank: Path,
+) -> None:
     parts = partitioned(load_parts(bank), "silver.booked", "gold.limits_used")
     text = (
         "transforms:\n  - {type: dbt, path: dbt}\n"
@@ -51,11 +52,11 @@ def test_partition_on_a_model_that_is_made_whole_is_refused_at_its_pattern(bank:
         check_partitions(load(bank), parts)
     (finding,) = refused.value.findings
     assert finding.key == "orchestration.assets.silver.b*.partitions"
-    assert "dbt makes 'silver.booked' as a table" in finding.message
+    assert "dbt builds 'silver.booked' as a table" in finding.message
 
 
 def test_window_reaches_dbt_as_vars() -> None:
-    day = Moment(date(2026, 1, 5))
+    day = VersionKey(date(2026, 1, 5))
     start, end = (datetime(2026, 1, n, tzinfo=UTC) for n in (5, 6))
     assert Window(day, (("2026-01-05", day),), start, end).variables == {
         "floe_business_date": "2026-01-05",
@@ -66,4 +67,4 @@ def test_window_reaches_dbt_as_vars() -> None:
 
 
 def test_without_partitions_only_the_business_date_reaches_dbt() -> None:
-    assert Window(Moment(date(2026, 1, 5))).variables == {"floe_business_date": "2026-01-05"}
+    assert Window(VersionKey(date(2026, 1, 5))).variables == {"floe_business_date": "2026-01-05"}

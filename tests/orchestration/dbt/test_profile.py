@@ -4,8 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from floe.orchestration.dbt.profile import ensure_profile
-from floe.orchestration.dbt.project import DbtProject, find_dbt
+from floe.orchestration.dbt.dbt_project import DbtProject, ensure_profile, find_dbt
 from floe.orchestration.loading import load
 from tests.orchestration.dbt.bank import FLOE_YAML
 from tests.orchestration.projects import make_project
@@ -17,7 +16,7 @@ def project_of(folder: Path) -> DbtProject:
     return project
 
 
-def test_profile_is_written_for_the_target_and_holds_no_secret(bank: Path) -> None:
+def test_profile_is_written_for_the_target_without_secrets(bank: Path) -> None:
     written = yaml.safe_load((ensure_profile(project_of(bank)) / "profiles.yml").read_text())
     assert written["bank"]["target"] == "development"
     output = written["bank"]["outputs"]["development"]
@@ -31,7 +30,7 @@ def test_target_of_floe_yaml_is_the_target_of_the_profile(bank: Path) -> None:
     assert written["bank"]["target"] == "night"
 
 
-def test_profile_of_the_user_is_used_as_it_is(bank: Path) -> None:
+def test_profile_of_the_user_is_used_unchanged(bank: Path) -> None:
     more = "orchestration: {dbt: {profiles_dir: profiles}}\n"
     make_project(bank, FLOE_YAML + more, {"profiles/profiles.yml": "bank: {}\n"})
     folder = ensure_profile(project_of(bank))

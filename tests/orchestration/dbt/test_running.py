@@ -19,12 +19,12 @@ from floe.execution.site import Site
 from floe.execution.spark.server import Server
 from floe.execution.spark.session import interrupt
 from floe.orchestration import FloeDefinitions
-from floe.orchestration.dbt.building import Build, NodeResult
+from floe.orchestration.dbt.build import Build, NodeResult
+from floe.orchestration.dbt.dbt_project import find_dbt
 from floe.orchestration.dbt.manifest import load_manifest
-from floe.orchestration.dbt.project import find_dbt
-from floe.orchestration.dbt.running import _under_way
+from floe.orchestration.dbt.step import _under_way
 from floe.orchestration.loading import load
-from floe.orchestration.runtime import at_work
+from floe.orchestration.runtime import open_runtime
 from tests.orchestration.dbt.bank import MACRO, PROJECT
 from tests.orchestration.projects import make_project
 
@@ -120,7 +120,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, spark_server: Server) -> Path:
-    """A project whose models are made on the Spark of all tests."""
+    """A project whose models are built on the shared Spark server of the tests."""
     platform = json.dumps({"compute": {"default": {"url": spark_server.url}}})
     folder = tmp_path_factory.mktemp("running")
     return make_project(folder, FLOE_YAML, {**FILES, "platform.yaml": platform})
@@ -142,7 +142,7 @@ Run = Callable[..., ExecuteInProcessResult]
 
 @pytest.fixture
 def run(definitions: Definitions, instance: DagsterInstance) -> Run:
-    """Make some models, as Dagster does it when they are selected."""
+    """Build some models, as Dagster does when they are selected."""
 
     def run_models(*models: str, **options: Any) -> ExecuteInProcessResult:
         keys = {AssetKey(model.split(".")) for model in models}
@@ -153,44 +153,49 @@ def run(definitions: Definitions, instance: DagsterInstance) -> Run:
 
 
 def made(result: ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
-    """What was told of each model that was made."""
+    """The metadata of each materialized model."""
     events = result.get_asset_materialization_events()
-    found = [event.materialization for event in events]
+    materializations = [event.materialization for event in events]
     return {
-        ".".join(one.asset_key.path): {name: value.value for name, value in one.metadata.items()}
-        for one in found
+        ".".join(item.asset_key.path): {name: value.value for name, value in item.metadata.items()}
+        for item in materializations
     }
 
 
 def checked(result: ExecuteInProcessResult) -> dict[str, tuple[bool, str]]:
     return {
-        one.check_name: (one.passed, one.severity.value)
-        for one in result.get_asset_check_evaluations()
+        evaluation.check_name: (
+            evaluation.passed,
+            evaluation.severity.value,
+        )
+        for evaluation in result.get_asset_check_evaluations()
     }
 
 
-def test_only_the_models_of_the_step_are_made(run: Run) -> None:
+def test_only_the_models_of_the_step_are_built(run: Run) -> None:
     result = run("dbt_silver.days")
     assert result.success
     assert set(made(result)) == {"dbt_silver.days"}
 
 
-def test_table_is_tagged_with_its_version_and_told_with_rows_and_sql(run: Run, spark: Any) -> None:
+def test_table_is_tagged_with_its_version_and_reported_with_rows_and_sql(
+    run: Run, spark: Any
+) -> None:
     before = made(run("dbt_silver.days", tags={"floe/business_date": "2026-02-03"}))
-    told = made(run("dbt_silver.days", tags={"floe/business_date": "2026-02-03"}))
-    first, second = before["dbt_silver.days"], told["dbt_silver.days"]
+    reported = made(run("dbt_silver.days", tags={"floe/business_date": "2026-02-03"}))
+    first, second = before["dbt_silver.days"], reported["dbt_silver.days"]
     assert (first["floe/version"], second["floe/version"]) == ("2026-02-03.1", "2026-02-03.2")
     assert second["dagster/row_count"] == 5
     columns = spark.table("dbt_silver.days").schema.fields
-    said = [(one.name, one.type) for one in second["dagster/column_schema"].columns]
-    assert said == [(one.name, one.dataType.simpleString()) for one in columns]
+    described = [(column.name, column.type) for column in second["dagster/column_schema"].columns]
+    assert described == [(column.name, column.dataType.simpleString()) for column in columns]
     assert "'2026-02-03' as made_for" in second["floe/sql"]
     tags = {row.name: str(row.snapshot_id) for row in spark.table("dbt_silver.days.refs").collect()}
     assert tags["2026-02-03.1"] == first["floe/snapshot"]
     assert tags["2026-02-03.2"] == tags["main"] == second["floe/snapshot"]
 
 
-def test_model_says_which_versions_it_read(run: Run) -> None:
+def test_model_reports_the_versions_that_it_read(run: Run) -> None:
     day = {"floe/business_date": "2026-02-04"}
     run("dbt_silver.days", tags=day)
     alone = made(run("dbt_gold.shown", tags=day))["dbt_gold.shown"]
@@ -201,20 +206,22 @@ def test_model_says_which_versions_it_read(run: Run) -> None:
 
 def test_view_has_a_version_and_no_snapshot(run: Run) -> None:
     day = {"floe/business_date": "2026-02-05"}
-    told = [made(run("dbt_gold.shown", tags=day))["dbt_gold.shown"] for _ in range(2)]
-    assert [one["floe/version"] for one in told] == ["2026-02-05.1", "2026-02-05.2"]
-    assert "floe/snapshot" not in told[0]
+    reported = [made(run("dbt_gold.shown", tags=day))["dbt_gold.shown"] for _ in range(2)]
+    assert [item["floe/version"] for item in reported] == ["2026-02-05.1", "2026-02-05.2"]
+    assert "floe/snapshot" not in reported[0]
 
 
-def test_model_is_told_of_while_another_is_still_made(run: Run, instance: DagsterInstance) -> None:
+def test_model_is_reported_while_another_is_still_running(
+    run: Run, instance: DagsterInstance
+) -> None:
     result = run("dbt_silver.days", "dbt_gold.slow")
     records = instance.all_logs(result.run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION)
-    told_at = {str(one.get_dagster_event().asset_key): one.timestamp for one in records}
+    told_at = {str(record.get_dagster_event().asset_key): record.timestamp for record in records}
     ended = datetime.fromisoformat(made(result)["dbt_gold.slow"]["floe/ended_at"])
     assert told_at[str(AssetKey(["dbt_silver", "days"]))] < ended.timestamp()
 
 
-def test_model_that_fails_fails_the_step_in_the_words_of_dbt(run: Run) -> None:
+def test_failed_model_fails_the_step_with_the_message_of_dbt(run: Run) -> None:
     result = run("dbt_silver.days", "dbt_gold.broken", "dbt_gold.on_broken")
     assert not result.success
     assert set(made(result)) == {"dbt_silver.days"}
@@ -223,9 +230,9 @@ def test_model_that_fails_fails_the_step_in_the_words_of_dbt(run: Run) -> None:
     assert failure is not None
     assert "model broken:" in str(failure.description)
     assert "nonsense" in str(failure.description)
-    assert "Not made, as they stand on these: dbt_gold.on_broken." in str(failure.description)
-    told: Any = failure.metadata["floe/failed"].value
-    assert [one["name"] for one in told] == ["broken"]
+    assert "Skipped because an upstream failed: dbt_gold.on_broken." in str(failure.description)
+    reported: Any = failure.metadata["floe/failed"].value
+    assert [item["name"] for item in reported] == ["broken"]
 
 
 def test_sql_of_another_database_and_python_models_fail_with_advice_once(run: Run) -> None:
@@ -241,7 +248,7 @@ def test_sql_of_another_database_and_python_models_fail_with_advice_once(run: Ru
     assert "JVM stacktrace" not in words
 
 
-def test_failed_test_is_a_failed_check_that_stops_what_follows(run: Run) -> None:
+def test_failed_test_is_a_failed_check_that_stops_downstream_models(run: Run) -> None:
     result = run("dbt_silver.days", "dbt_gold.picky", "dbt_gold.on_picky")
     assert not result.success
     assert set(made(result)) == {"dbt_silver.days", "dbt_gold.picky"}
@@ -256,7 +263,7 @@ def test_warning_is_a_failed_check_and_stops_nothing(run: Run) -> None:
     assert checked(result) == {"accepted_values_shown_id__False__0__1": (False, "WARN")}
 
 
-def test_partition_makes_its_own_rows_alone(run: Run, spark: Any) -> None:
+def test_partition_writes_only_its_own_rows(run: Run, spark: Any) -> None:
     run("dbt_silver.days")
     result = run("dbt_gold.per_day", partition_key="2026-01-02")
     assert result.success
@@ -274,23 +281,23 @@ def test_range_of_partitions_is_one_window_with_a_version_for_each(run: Run, spa
         "dagster/asset_partition_range_end": "2026-01-05",
     }
     result = run("dbt_gold.per_day", tags=bounds)
-    told = [event.materialization for event in result.get_asset_materialization_events()]
-    versions = {one.partition: one.metadata["floe/version"].value for one in told}
+    reported = [event.materialization for event in result.get_asset_materialization_events()]
+    versions = {item.partition: item.metadata["floe/version"].value for item in reported}
     days = ["2026-01-03", "2026-01-04", "2026-01-05"]
     assert versions == {day: f"{day}.1" for day in days}
     rows = spark.sql("select day from dbt_gold.per_day where key like '%...%'").collect()
     assert sorted(str(row.day) for row in rows) == days
 
 
-def test_asset_gets_what_dbt_has_just_made_as_a_frame(run: Run) -> None:
+def test_asset_gets_the_model_that_dbt_just_built_as_a_frame(run: Run) -> None:
     models = ("dbt_silver.days", "dbt_gold.shown")
     result = run(*models, "reports.counted", tags={"floe/business_date": "2026-02-20"})
     assert result.success
-    told = made(result)
-    assert told["reports.counted"]["made_for"] == "2026-02-20"
-    assert told["reports.counted"]["shown"] == 5
-    read = {one["dataset"]: one["version"] for one in told["reports.counted"]["floe/reads"]}
-    assert read == {name: told[name]["floe/version"] for name in models}
+    reported = made(result)
+    assert reported["reports.counted"]["made_for"] == "2026-02-20"
+    assert reported["reports.counted"]["shown"] == 5
+    read = {item["dataset"]: item["version"] for item in reported["reports.counted"]["floe/reads"]}
+    assert read == {name: reported[name]["floe/version"] for name in models}
 
 
 def test_partition_of_an_asset_gets_the_rows_of_that_partition(run: Run) -> None:
@@ -300,22 +307,22 @@ def test_partition_of_an_asset_gets_the_rows_of_that_partition(run: Run) -> None
         assert made(result)["reports.of_day"]["days"] == [day]
 
 
-def test_model_that_was_never_made_cannot_be_read(definitions: Definitions) -> None:
+def test_model_that_was_never_built_cannot_be_read(definitions: Definitions) -> None:
     job = definitions.resolve_implicit_global_asset_job_def()
     counted = job.get_subset(asset_selection={AssetKey(["reports", "counted"])})
     with DagsterInstance.ephemeral() as new:
         result = counted.execute_in_process(instance=new, raise_on_error=False)
-    (failed,) = [one for one in result.all_events if one.is_step_failure]
-    assert "dbt has not made 'dbt_" in str(failed.event_specific_data)
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    assert "dbt has not built 'dbt_" in str(failed.event_specific_data)
 
 
-def test_step_that_is_stopped_ends_dbt(folder: Path, spark: Any) -> None:
+def test_stopping_the_step_stops_dbt(folder: Path, spark: Any) -> None:
     loading = load(folder)
     project = find_dbt(loading)
     assert project is not None
     names = load_manifest(loading, project)
     nodes = {"model.bank.very_slow", "model.bank.days"}
-    with at_work(project.site) as runtime, runtime.offered_to_dbt() as session:
+    with open_runtime(project.site) as runtime, runtime.offered_to_dbt() as session:
         wanted = Build(project, nodes, {}, runtime.session_for_values, names)
         with _under_way(wanted, session) as build:
             first = next(event for event in build.events() if isinstance(event, NodeResult))
@@ -325,7 +332,7 @@ def test_step_that_is_stopped_ends_dbt(folder: Path, spark: Any) -> None:
     assert not spark.catalog.tableExists("dbt_gold.very_slow")
 
 
-def test_at_job_level_one_asset_tells_of_all_that_was_made(folder: Path, tmp_path: Path) -> None:
+def test_at_job_level_one_asset_reports_all_built_models(folder: Path, tmp_path: Path) -> None:
     kept = ("project.yml", "schema_name.sql", "days.sql", "shown.sql")
     files = {name: text for name, text in FILES.items() if name.endswith(kept)}
     files["platform.yaml"] = (folder / "platform.yaml").read_text()

@@ -1,4 +1,4 @@
-"""A seed comes out of the lake as it went in, whatever its cells hold."""
+"""A seed has the same values in the lake as in its file."""
 
 import csv
 import io
@@ -110,7 +110,7 @@ def rows_of(spark: Any, name: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in frame.collect()]
 
 
-def test_seed_without_declared_types_comes_out_as_it_went_in(run: Run, spark: Any) -> None:
+def test_seed_without_declared_types_keeps_its_values(run: Run, spark: Any) -> None:
     assert run("plain").success
     columns = ["name", "big", "amount", "cast(day as string)", "cast(at as string)", "flag"]
     read = spark.table("dbt_seeds.plain").orderBy("id").selectExpr(*columns).collect()
@@ -124,7 +124,7 @@ def test_seed_without_declared_types_comes_out_as_it_went_in(run: Run, spark: An
         assert row[5] == ({"true": True, "false": False}.get(flag))
 
 
-def test_seed_with_declared_types_comes_out_as_it_went_in(run: Run, spark: Any) -> None:
+def test_seed_with_declared_types_keeps_its_values(run: Run, spark: Any) -> None:
     assert run("typed").success
     assert [kind for _, kind in spark.table("dbt_seeds.typed").dtypes] == [
         "bigint",

@@ -1,4 +1,4 @@
-"""Projects run unedited: no schema macro, no file format, own tables read as sources."""
+"""Projects run unchanged: no schema macro, no file format, own tables as sources."""
 
 import json
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ def definitions(tmp_path_factory: pytest.TempPathFactory, spark_server: Server) 
 
 @pytest.fixture(scope="module")
 def runs(definitions: Definitions) -> Iterator[list[ExecuteInProcessResult]]:
-    """All of the project, twice: what the second run finds is what the first left."""
+    """Run the whole project twice: the second run finds the tables of the first."""
     job = definitions.resolve_implicit_global_asset_job_def()
     day = {"floe/business_date": "2026-02-03"}
     with DagsterInstance.ephemeral() as instance:
@@ -124,24 +124,28 @@ def test_whole_project_runs_with_names_without_the_target(
         assert set(made(result)) == DATASETS
 
 
-def test_own_seed_that_is_read_as_a_source_is_made_first(
+def test_own_seed_that_is_read_as_a_source_is_built_first(
     runs: list[ExecuteInProcessResult],
 ) -> None:
     order = made(runs[0])
     assert order.index("shop_raw.raw_orders") < order.index("shop_stg_orders")
     events = runs[0].get_asset_materialization_events()
-    told = {".".join(one.asset_key.path): one for one in (e.materialization for e in events)}
-    reads: Any = told["shop_stg_orders"].metadata["floe/reads"].value
+    reported = {".".join(item.asset_key.path): item for item in (e.materialization for e in events)}
+    reads: Any = reported["shop_stg_orders"].metadata["floe/reads"].value
     assert [read["dataset"] for read in reads] == ["shop_raw.raw_orders"]
 
 
 def test_tests_of_own_sources_are_checks_of_the_seed(runs: list[ExecuteInProcessResult]) -> None:
-    checks = {one.check_name: one for one in runs[0].get_asset_check_evaluations()}
+    checks = {
+        evaluation.check_name: evaluation for evaluation in runs[0].get_asset_check_evaluations()
+    }
     assert checks["source_unique_ecom_raw_orders_id"].asset_key.path == ["shop_raw", "raw_orders"]
     assert all(check.passed for check in checks.values())
 
 
-def test_tables_are_where_their_names_say(runs: list[ExecuteInProcessResult], spark: Any) -> None:
+def test_tables_have_the_names_of_their_datasets(
+    runs: list[ExecuteInProcessResult], spark: Any
+) -> None:
     assert runs[1].success
     rows = spark.table("shop_marts.shop_orders").orderBy("id").collect()
     assert [(row.customer, row.is_large) for row in rows] == [("O'Brien", True), (None, False)]
@@ -150,7 +154,7 @@ def test_tables_are_where_their_names_say(runs: list[ExecuteInProcessResult], sp
     assert spark.table("default.shop_stg_orders").count() == 2
 
 
-def test_versions_of_the_run_before_stay(runs: list[ExecuteInProcessResult], spark: Any) -> None:
+def test_versions_of_the_previous_run_stay(runs: list[ExecuteInProcessResult], spark: Any) -> None:
     assert runs[1].success
     for table in ("shop_orders", "shop_seen"):
         tags = {row.name for row in spark.table(f"shop_marts.{table}.refs").collect()}

@@ -1,4 +1,4 @@
-"""A zygote with a small project, a Dagster home, and runs to launch."""
+"""A warm process with a small project, a Dagster home, and runs to launch."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._core.launcher import LaunchRunContext
 from dagster._core.origin import JobPythonOrigin
 
-from floe.execution.spark.processes import wait_until
+from floe.execution.os_processes import wait_until
 from floe.execution.workspace import load_site
 from floe.orchestration.home import (
     MODULE_VARIABLE,
@@ -22,10 +22,10 @@ from floe.orchestration.home import (
     home_of,
     write_home,
 )
-from floe.orchestration.launcher.warm import WarmRunLauncher
+from floe.orchestration.launcher.run_launcher import WarmRunLauncher
 from floe.orchestration.launcher.workers import Workers
 from floe.services.dagster_services import ONE_THREAD
-from floe.services.probes import answers_socket
+from floe.services.service import answers_socket
 from floe.settings import find_project
 
 MODULE = "night_definitions"
@@ -72,18 +72,18 @@ WAIT_SECONDS = 300
 
 @dataclass
 class Night:
-    """A project whose runs are launched through a zygote."""
+    """A project whose runs are launched through a warm process."""
 
     root: Path
     socket: Path
     instance: DagsterInstance
-    zygote: "subprocess.Popen[bytes] | None" = None
+    process: "subprocess.Popen[bytes] | None" = None
 
     @property
     def launcher(self) -> WarmRunLauncher:
-        found = self.instance.run_launcher
-        assert isinstance(found, WarmRunLauncher)
-        return found
+        result = self.instance.run_launcher
+        assert isinstance(result, WarmRunLauncher)
+        return result
 
     @property
     def workers(self) -> Workers:
@@ -95,19 +95,19 @@ class Night:
 
     def start(self) -> None:
         with (self.root / "workers.log").open("ab") as log:
-            self.zygote = subprocess.Popen(
-                [sys.executable, "-m", "floe.orchestration.launcher.zygote"],
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "floe.orchestration.launcher.warm_process"],
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
-        assert wait_until(lambda: answers_socket(self.socket)().well, WAIT_SECONDS), self.log
+        assert wait_until(lambda: answers_socket(self.socket)().healthy, WAIT_SECONDS), self.log
 
     def create(self, step: str) -> DagsterRun:
-        """Make a run that is about to be launched."""
-        # Not imported here: its jobs are another process's.
+        """Create a run without launching it."""
+        # Not imported here: the jobs are loaded by another process.
         pointer = ReconstructableRepository.for_module(MODULE, "definitions", str(self.root))
         origin = JobPythonOrigin(f"{step}_job", pointer.get_python_origin())
         scope: dict[str, object] = {"__file__": str(self.root / f"{MODULE}.py")}
@@ -126,22 +126,22 @@ class Night:
         return run
 
     def status(self, run: DagsterRun) -> DagsterRunStatus:
-        found = self.instance.get_run_by_id(run.run_id)
-        assert found is not None
-        return found.status
+        result = self.instance.get_run_by_id(run.run_id)
+        assert result is not None
+        return result.status
 
     def wait(self, run: DagsterRun, status: DagsterRunStatus) -> None:
         reached = wait_until(lambda: self.status(run) == status, WAIT_SECONDS, 0.1)
         assert reached, (self.status(run), self.log)
 
     def noted(self) -> list[str]:
-        """What a step has left to read; it waits for that."""
+        """Wait for the text that a step writes, and return its words."""
         file = self.root / "noted"
         assert wait_until(lambda: file.exists() and file.read_text() != "", WAIT_SECONDS), self.log
         return file.read_text().split()
 
     def messages(self, run: DagsterRun) -> str:
-        return "\n".join(one.message for one in self.instance.all_logs(run.run_id))
+        return "\n".join(entry.message for entry in self.instance.all_logs(run.run_id))
 
 
 @pytest.fixture
@@ -156,18 +156,18 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Night]:
     for name, value in {**environ, SOCKET_VARIABLE: str(socket), MODULE_VARIABLE: MODULE}.items():
         monkeypatch.setenv(name, value)
     with runtime, DagsterInstance.from_config(str(home_of(site))) as instance:
-        one = Night(tmp_path, socket, instance)
+        item = Night(tmp_path, socket, instance)
         try:
-            yield one
+            yield item
         finally:
-            one.workers.end()
-            if one.zygote is not None:
-                one.zygote.kill()
-                one.zygote.wait()
+            item.workers.kill_all()
+            if item.process is not None:
+                item.process.kill()
+                item.process.wait()
 
 
 @pytest.fixture
 def warm(night: Night) -> Night:
-    """The same, with the zygote running."""
+    """The project with the warm process running."""
     night.start()
     return night

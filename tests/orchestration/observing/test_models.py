@@ -1,4 +1,4 @@
-"""Steps of dbt as the event log shows them: each model and each test is told of on its own."""
+"""Observed dbt steps: each model and each test is reported separately."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,11 +24,11 @@ from sqlalchemy import func, select
 from floe.catalog.checks import page_results
 from floe.catalog.runs import find_run
 from floe.catalog.tables import RunEvent
-from floe.catalog.versions import READY, REJECTED, list_versions
+from floe.catalog.version_queries import list_versions
+from floe.catalog.versions import READY, REJECTED
 from floe.execution.workspace import open_workspace
-from floe.orchestration.loading import load
-from floe.orchestration.observing import know
-from floe.orchestration.parts import Parts
+from floe.orchestration.loading import Parts, load
+from floe.orchestration.observing import index_assets
 from floe.spec.identity import run_id
 from tests.events.state import state_of
 from tests.orchestration.observing.test_observing import Watched, quiet_instance
@@ -56,7 +56,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 
 def times(second: int) -> dict[str, str]:
-    """When a part of a step began and ended, as dbt says it."""
+    """Return the metadata with start and end of a part of a step."""
     return {
         "floe/started_at": f"2026-11-16T06:00:{second:02}+00:00",
         "floe/ended_at": f"2026-11-16T06:00:{second + 1:02}+00:00",
@@ -88,7 +88,7 @@ def verdict(name: str, check: str, *, passed: bool, second: int) -> AssetCheckRe
 
 
 def step(events: list[Any], failure: Failure | None = None) -> Any:
-    """A step that yields what dbt's steps yield."""
+    """A step that yields the same events as a dbt step."""
 
     def spec(name: str, *deps: list[str]) -> AssetSpec:
         unique_id = {"dbt/unique_id": f"model.shop.{name}"}
@@ -144,7 +144,7 @@ def test_each_model_of_a_step_is_a_run_with_its_own_times(watched: Watched) -> N
         assert (run.start_ts.second, run.end_ts.second) == (1, 2)
 
 
-def test_test_in_the_run_of_a_partition_is_on_the_version_of_its_model(watched: Watched) -> None:
+def test_a_test_in_a_partitioned_run_refers_to_the_version_of_its_model(watched: Watched) -> None:
     @asset(key=["bronze", "orders"], partitions_def=StaticPartitionsDefinition(["one"]))
     def raw() -> None:
         pass
@@ -156,14 +156,14 @@ def test_test_in_the_run_of_a_partition_is_on_the_version_of_its_model(watched: 
     _, good = watched.run([raw, step(events)], partition_key="one")
     assert good
     watched.look()
-    number = watched.workspace.dataset_id("silver.orders")
+    dataset_id = watched.workspace.dataset_id("silver.orders")
     with watched.workspace.catalog.reading() as session:
-        (version,) = list_versions(session, number)
-        (found,) = page_results(session, number)
-        assert found.dataset_version_id == version.dataset_version_id
+        (version,) = list_versions(session, dataset_id)
+        (result,) = page_results(session, dataset_id)
+        assert result.dataset_version_id == version.dataset_version_id
 
 
-def test_columns_are_followed_through_the_models_of_a_step(watched: Watched) -> None:
+def test_column_lineage_follows_the_models_of_a_step(watched: Watched) -> None:
     events = [
         model("orders", "2026-09-01.4", SQL, 1),
         model("totals", "2026-09-01.2", "select doubled from lake.silver.orders", 3, **READS),
@@ -183,7 +183,7 @@ def test_columns_are_followed_through_the_models_of_a_step(watched: Watched) -> 
     }
 
 
-def test_a_model_is_told_of_once_though_what_it_reads_is_told_of_later(watched: Watched) -> None:
+def test_a_model_is_reported_once_although_its_inputs_are_reported_later(watched: Watched) -> None:
     schema = TableSchema([TableColumn("id", "bigint"), TableColumn("doubled", "double")])
     events = [
         model("orders", "2026-09-01.4", SQL, 1, **AWAITS, **{"dagster/column_schema": schema}),
@@ -197,11 +197,11 @@ def test_a_model_is_told_of_once_though_what_it_reads_is_told_of_later(watched: 
             complete = RunEvent.event_type == "run.complete"
             totals = RunEvent.process_key == "dbt/shop/totals"
             assert session.scalar(select(func.count()).where(complete, totals)) == 1
-    followed = {one[3] for one in state_of(watched.workspace.catalog)["columns"]}
+    followed = {item[3] for item in state_of(watched.workspace.catalog)["columns"]}
     assert followed == {"id", "doubled"}
 
 
-def test_a_model_whose_test_fails_is_rejected_and_never_was_ready(watched: Watched) -> None:
+def test_a_model_whose_test_fails_is_rejected_and_was_never_ready(watched: Watched) -> None:
     events = [
         model("orders", "2026-09-01.4", SQL, 1, **AWAITS),
         verdict("orders", "unique_id", passed=False, second=2),
@@ -215,28 +215,28 @@ def test_a_model_whose_test_fails_is_rejected_and_never_was_ready(watched: Watch
     assert "VERSION_READY" not in kinds
     assert "VERSION_REJECTED" in kinds
     with watched.workspace.catalog.reading() as session:
-        number = watched.workspace.dataset_id("silver.orders", session)
-        (version,) = list_versions(session, number)
-        (found,) = page_results(session, number)
-        assert found.dataset_version_id == version.dataset_version_id
+        dataset_id = watched.workspace.dataset_id("silver.orders", session)
+        (version,) = list_versions(session, dataset_id)
+        (result,) = page_results(session, dataset_id)
+        assert result.dataset_version_id == version.dataset_version_id
     before = state_of(watched.workspace.catalog)
     watched.cursor = None
     watched.look()
     assert state_of(watched.workspace.catalog) == before
 
 
-def test_a_model_whose_tests_never_ran_is_not_taken_for_good(watched: Watched) -> None:
+def test_a_model_whose_tests_never_ran_is_rejected(watched: Watched) -> None:
     events = [model("orders", "2026-09-01.4", SQL, 1, **AWAITS)]
     watched.run([step(events, Failure("dbt was stopped."))])
     watched.look()
     assert watched.versions("silver.orders") == {"2026-09-01.4": REJECTED}
 
 
-def test_a_model_that_passes_is_ready_once_its_tests_are_done(watched: Watched) -> None:
+def test_a_model_is_ready_when_its_tests_have_passed(watched: Watched) -> None:
     seen: list[dict[str, str]] = []
 
     class Peeks(list[Any]):
-        """Looks at the catalog between two events of the step."""
+        """Observe the run between two events of the step."""
 
         def __iter__(self) -> Iterator[Any]:
             yield model("orders", "2026-09-01.4", SQL, 1, **AWAITS)
@@ -247,13 +247,13 @@ def test_a_model_that_passes_is_ready_once_its_tests_are_done(watched: Watched) 
             watched.look()
             seen.append(watched.versions("silver.orders"))
 
-    made = step(Peeks())
-    watched.knowledge = know(Parts(assets=(made,)), "test", "UTC")
-    watched.run([made])
+    result = step(Peeks())
+    watched.index = index_assets(Parts(assets=(result,)), "test", "UTC")
+    watched.run([result])
     assert seen == [{}, {"2026-09-01.4": READY}]
 
 
-def test_a_model_that_fails_fails_alone_with_what_dbt_said(watched: Watched) -> None:
+def test_a_failed_model_fails_alone_with_the_message_of_dbt(watched: Watched) -> None:
     failed = {
         "dbt/unique_id": "model.shop.totals",
         "name": "totals",
@@ -274,7 +274,7 @@ def test_a_model_that_fails_fails_alone_with_what_dbt_said(watched: Watched) -> 
     assert watched.versions("silver.totals") == {}
 
 
-def test_a_test_that_fails_later_rejects_what_was_ready(watched: Watched) -> None:
+def test_a_test_that_fails_later_rejects_a_ready_version(watched: Watched) -> None:
     watched.run([step([model("orders", "2026-09-01.4", SQL, 1)])])
     watched.look()
     assert watched.versions("silver.orders") == {"2026-09-01.4": READY}

@@ -31,13 +31,13 @@ from dagster import AssetSpec as Spec
 
 from floe.catalog.checks import page_results
 from floe.catalog.processes import get_process
-from floe.catalog.runs import describe_inputs, find_run, list_runs
-from floe.catalog.versions import READY, list_versions, reserve_version
+from floe.catalog.runs import describe_run, find_run, list_runs
+from floe.catalog.version_queries import list_versions
+from floe.catalog.versions import READY, reserve_version
 from floe.execution.site import Site
 from floe.execution.workspace import Workspace, open_workspace
-from floe.orchestration.loading import load
-from floe.orchestration.observing import Knowledge, know, observe
-from floe.orchestration.parts import Parts
+from floe.orchestration.loading import Parts, load
+from floe.orchestration.observing import AssetIndex, index_assets, observe
 from floe.spec.identity import run_id
 from tests.events.state import state_of
 from tests.orchestration.projects import make_project
@@ -50,18 +50,18 @@ TAGS = {"floe/business_date": "2026-09-01"}
 
 @dataclass
 class Watched:
-    """Assets on an instance, and a catalog that is told of their runs."""
+    """Assets on an instance, and a catalog to which their runs are reported."""
 
     workspace: Workspace
     instance: DagsterInstance
-    knowledge: Knowledge = field(default_factory=lambda: Knowledge("test", "UTC"))
+    index: AssetIndex = field(default_factory=lambda: AssetIndex("test", "UTC"))
     cursor: str | None = None
 
     def run(
         self, assets: Sequence[Any], checks: Sequence[Any] = (), **more: Any
     ) -> tuple[str, bool]:
-        """Materialise assets in this process; return the Dagster run, and whether it succeeded."""
-        self.knowledge = know(Parts(assets=tuple(assets)), "test", "UTC")
+        """Materialize assets in this process; return the Dagster run and its success."""
+        self.index = index_assets(Parts(assets=tuple(assets)), "test", "UTC")
         job = define_asset_job("nightly", AssetSelection.all())
         definitions = Definitions(assets=assets, asset_checks=checks, jobs=[job])
         more.setdefault("tags", TAGS)
@@ -71,19 +71,19 @@ class Watched:
         return done.run_id, done.success
 
     def look(self) -> int:
-        """Observe from the cursor on; return how many events were told."""
-        found = observe(self.instance, self.workspace, self.knowledge, cursor=self.cursor)
-        self.cursor = found.cursor
-        return len(found.reports)
+        """Observe from the cursor; return the number of reported events."""
+        result = observe(self.instance, self.workspace, self.index, cursor=self.cursor)
+        self.cursor = result.cursor
+        return len(result.reports)
 
     def runs(self) -> dict[str, list[str]]:
         """The status of all runs by the key of their process, the oldest first."""
-        found: dict[str, list[str]] = {}
+        result: dict[str, list[str]] = {}
         with self.workspace.catalog.reading() as session:
             for run in reversed(list_runs(session)):
                 key = get_process(session, run.process_id).process_key
-                found.setdefault(key, []).append(run.status)
-        return found
+                result.setdefault(key, []).append(run.status)
+        return result
 
     def facets(self, run_uuid: str) -> Mapping[str, Any]:
         with self.workspace.catalog.reading() as session:
@@ -93,9 +93,11 @@ class Watched:
             return dict(facets)
 
     def versions(self, dataset: str) -> dict[str, str]:
-        number = self.workspace.dataset_id(dataset)
+        dataset_id = self.workspace.dataset_id(dataset)
         with self.workspace.catalog.reading() as session:
-            return {one.version_tag: one.state for one in list_versions(session, number)}
+            return {
+                version.version_tag: version.state for version in list_versions(session, dataset_id)
+            }
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def quiet_instance(home: Path) -> DagsterInstance:
-    """An instance with SQLite's log, one file for each run, that tells nobody of itself."""
+    """An instance with an SQLite event log, one file per run, without telemetry."""
     silent = {"telemetry": {"enabled": False}}
     return DagsterInstance.local_temp(str(home), overrides=silent)
 
@@ -142,15 +144,15 @@ def test_two_assets_leave_runs_versions_and_an_edge_between_them(watched: Watche
     assert watched.versions("bronze.raw") == {"2026-09-01.1": READY}
     run = str(run_id(dagster_run, "silver__clean"))
     with watched.workspace.catalog.reading() as session:
-        found = find_run(session, run)
-        assert found is not None
-        assert found.business_date == TUESDAY
-        assert found.parent_run_uuid == dagster_run
-        read = describe_inputs(session, found.run_id)
-        assert [(one.full_name, one.version_tag) for one in read] == [("lake/bronze.raw", "")]
+        result = find_run(session, run)
+        assert result is not None
+        assert result.business_date == TUESDAY
+        assert result.parent_run_uuid == dagster_run
+        read = describe_run(session, result.run_uuid).inputs
+        assert [(item.full_name, item.version_tag) for item in read] == [("lake/bronze.raw", "")]
 
 
-def test_what_the_asset_says_of_its_version_is_what_the_catalog_knows(watched: Watched) -> None:
+def test_the_metadata_of_a_materialization_reaches_the_catalog(watched: Watched) -> None:
     def work() -> MaterializeResult[Any]:
         return MaterializeResult(
             metadata={
@@ -171,20 +173,20 @@ def test_what_the_asset_says_of_its_version_is_what_the_catalog_knows(watched: W
         assert version.schema_hash is not None
         run = find_run(session, str(run_id(dagster_run, "silver__clean")))
         assert run is not None
-        (read,) = describe_inputs(session, run.run_id)
+        (read,) = describe_run(session, run.run_uuid).inputs
         assert read.version_tag == "2026-09-01.3"
 
 
-def test_a_version_that_the_io_manager_made_is_not_made_twice(watched: Watched) -> None:
+def test_a_version_of_the_io_manager_is_recorded_once(watched: Watched) -> None:
     def work(context: AssetExecutionContext) -> MaterializeResult[Any]:
         catalog, workspace = watched.workspace.catalog, watched.workspace
         from floe.catalog.datasets import create_dataset
 
         with catalog.writing() as session:
-            made = create_dataset(session, workspace.lake, "silver.clean")
+            result = create_dataset(session, workspace.lake, "silver.clean")
             version = reserve_version(
                 session,
-                made.dataset_id,
+                result.dataset_id,
                 TUESDAY,
                 state=READY,
                 produced_by_run_id=str(run_id(context.run.run_id, "silver__clean")),
@@ -200,7 +202,7 @@ def test_a_version_that_the_io_manager_made_is_not_made_twice(watched: Watched) 
     assert watched.versions("silver.clean") == {"2026-09-01.1": READY}
 
 
-def test_an_asset_that_fails_leaves_its_reason_and_no_version(watched: Watched) -> None:
+def test_a_failed_asset_has_a_reason_and_no_version(watched: Watched) -> None:
     def work() -> None:
         raise ValueError("no rows came")
 
@@ -215,7 +217,7 @@ def test_an_asset_that_fails_leaves_its_reason_and_no_version(watched: Watched) 
     assert "test_observing.py" in error["stackTrace"]
 
 
-def test_each_attempt_of_an_asset_is_a_run_of_its_own(watched: Watched) -> None:
+def test_each_attempt_of_an_asset_is_a_separate_run(watched: Watched) -> None:
     tries: list[int] = []
 
     def work() -> None:
@@ -259,7 +261,7 @@ def test_several_assets_of_one_step_are_outputs_of_one_run(watched: Watched) -> 
     assert list(watched.versions("bronze.a")) == list(watched.versions("bronze.b"))
 
 
-def test_what_a_process_has_reported_itself_is_left_alone(watched: Watched) -> None:
+def test_runs_that_a_process_reported_itself_are_not_changed(watched: Watched) -> None:
     def work() -> MaterializeResult[Any]:
         return MaterializeResult(metadata={"floe/run": "a run", "floe/version": "2026-09-01.1"})
 
@@ -299,11 +301,11 @@ def test_a_check_is_a_run_with_a_verdict_on_the_version(
     watched.look()
     assert watched.runs()["floe/test/bronze.raw/has_rows"] == [status]
     with watched.workspace.catalog.reading() as session:
-        number = watched.workspace.dataset_id("bronze.raw", session)
-        (version,) = list_versions(session, number)
-        (found,) = page_results(session, number)
-        assert (found.name, found.status) == ("has_rows", verdict)
-        assert found.dataset_version_id == version.dataset_version_id
+        dataset_id = watched.workspace.dataset_id("bronze.raw", session)
+        (version,) = list_versions(session, dataset_id)
+        (result,) = page_results(session, dataset_id)
+        assert (result.name, result.status) == ("has_rows", verdict)
+        assert result.dataset_version_id == version.dataset_version_id
 
 
 def test_every_run_is_a_span_of_the_trace_of_its_dagster_run(watched: Watched) -> None:
@@ -318,7 +320,7 @@ def test_every_run_is_a_span_of_the_trace_of_its_dagster_run(watched: Watched) -
         assert whole["startTime"] <= span["startTime"] <= span["endTime"] <= whole["endTime"]
 
 
-def test_an_observer_that_starts_over_from_an_old_cursor_changes_nothing(
+def test_observing_again_from_an_old_cursor_changes_nothing(
     watched: Watched,
 ) -> None:
     watched.run([versioned(), clean()], [check_of(passed=False)])
@@ -330,7 +332,7 @@ def test_an_observer_that_starts_over_from_an_old_cursor_changes_nothing(
     assert state_of(watched.workspace.catalog) == before
 
 
-def test_a_run_is_told_of_while_it_goes_on_and_comes_to_the_same_in_the_end(
+def test_a_run_observed_in_parts_gives_the_same_result_as_observed_at_once(
     watched: Watched, tmp_path: Path, site: Site
 ) -> None:
     seen: list[dict[str, list[str]]] = []
@@ -340,7 +342,7 @@ def test_a_run_is_told_of_while_it_goes_on_and_comes_to_the_same_in_the_end(
         seen.append(watched.runs())
 
     first, second = raw(), clean(work)
-    watched.knowledge = know(Parts(assets=(first, second)), "test", "UTC")
+    watched.index = index_assets(Parts(assets=(first, second)), "test", "UTC")
     watched.run([first, second])
     assert seen == [
         {
@@ -353,11 +355,11 @@ def test_a_run_is_told_of_while_it_goes_on_and_comes_to_the_same_in_the_end(
     piecemeal = state_of(watched.workspace.catalog)
     other = load(make_project(tmp_path / "other")).site
     with open_workspace(other) as workspace:
-        observe(watched.instance, workspace, watched.knowledge)
+        observe(watched.instance, workspace, watched.index)
         assert state_of(workspace.catalog) == piecemeal
 
 
-def test_a_run_that_died_leaves_nothing_started(watched: Watched) -> None:
+def test_a_killed_run_leaves_nothing_started(watched: Watched) -> None:
     def work() -> None:
         watched.look()
         # What Dagster does with a run whose process is gone.
@@ -366,18 +368,18 @@ def test_a_run_that_died_leaves_nothing_started(watched: Watched) -> None:
         watched.look()
 
     first = clean(work)
-    watched.knowledge = know(Parts(assets=(first,)), "test", "UTC")
+    watched.index = index_assets(Parts(assets=(first,)), "test", "UTC")
     watched.run([first])
     with watched.workspace.catalog.reading() as session:
         assert list_runs(session, statuses=["STARTED"]) == []
 
 
-def test_a_run_that_was_deleted_leaves_nothing_started(watched: Watched) -> None:
+def test_a_deleted_run_leaves_nothing_started(watched: Watched) -> None:
     def work() -> None:
         watched.look()
 
     first = clean(work)
-    watched.knowledge = know(Parts(assets=(first,)), "test", "UTC")
+    watched.index = index_assets(Parts(assets=(first,)), "test", "UTC")
     dagster_run, _ = watched.run([first])
     watched.instance.delete_run(dagster_run)
     watched.look()
@@ -387,19 +389,19 @@ def test_a_run_that_was_deleted_leaves_nothing_started(watched: Watched) -> None
     }
 
 
-def test_a_run_that_was_cancelled_is_no_failure(watched: Watched) -> None:
+def test_a_cancelled_run_is_no_failure(watched: Watched) -> None:
     def work() -> None:
         (run,) = watched.instance.get_runs()
         watched.instance.report_run_canceled(run)
         watched.look()
 
     first = clean(work)
-    watched.knowledge = know(Parts(assets=(first,)), "test", "UTC")
+    watched.index = index_assets(Parts(assets=(first,)), "test", "UTC")
     watched.run([first])
     assert watched.runs()["floe/test/silver.clean"] == ["CANCELLED"]
 
 
-def test_a_failure_that_was_raised_to_be_read_is_told_without_its_stack(
+def test_an_explicit_failure_is_reported_without_its_stack_trace(
     watched: Watched,
 ) -> None:
     def work() -> None:
@@ -411,14 +413,14 @@ def test_a_failure_that_was_raised_to_be_read_is_told_without_its_stack(
     assert (error["message"], error["stackTrace"]) == ("the feed is empty", "")
 
 
-# How an asset says that it knows ranges is beta in Dagster, and has no other form.
+# backfill_policy is beta in Dagster, and there is no other way.
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`")
-def test_a_run_for_several_partitions_is_one_run_for_each_of_them(watched: Watched) -> None:
+def test_a_run_for_several_partitions_is_one_catalog_run_per_partition(watched: Watched) -> None:
     daily = DailyPartitionsDefinition("2026-08-01", end_offset=1)
 
     def bronze_raw(context: AssetExecutionContext) -> None: ...
 
-    made = asset(
+    result = asset(
         bronze_raw,
         key=["bronze", "raw"],
         partitions_def=daily,
@@ -428,7 +430,7 @@ def test_a_run_for_several_partitions_is_one_run_for_each_of_them(watched: Watch
         "dagster/asset_partition_range_start": "2026-08-29",
         "dagster/asset_partition_range_end": "2026-08-31",
     }
-    dagster_run, good = watched.run([made], tags=bounds)
+    dagster_run, good = watched.run([result], tags=bounds)
     assert good
     watched.look()
     assert watched.runs()["floe/test/bronze.raw"] == ["SUCCESS"] * 3

@@ -1,21 +1,19 @@
 """Spans of runs, as a collector gets them."""
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from floe.execution.site import Site
+from floe.execution.spans import span_exporter
 from floe.orchestration.loading import load
-from floe.orchestration.observing.reports import Failure, Observed, Report, Written
-from floe.orchestration.observing.spans import exporter_for, span_of
+from floe.orchestration.observing.reports import Failure, ObservedRun, Output, Report, span_of
 from floe.spec.identity import floe_process
 from floe.spec.platform import Endpoint
+from tests.collector import Collector, running_collector
 from tests.orchestration.projects import make_project
 
 RUN = "0b5f27e0-6c4d-4d0c-9a5a-5f3a7b1c2d3e"
@@ -24,7 +22,7 @@ BEGAN = datetime(2026, 9, 1, 6, tzinfo=UTC)
 
 
 def report(kind: str = "COMPLETE", step: str | None = "bronze__raw") -> Report:
-    run = Observed(
+    run = ObservedRun(
         RUN if step is None else STEP,
         floe_process("test", "bronze.raw"),
         RUN,
@@ -34,9 +32,9 @@ def report(kind: str = "COMPLETE", step: str | None = "bronze__raw") -> Report:
         step=step,
     )
     failure = Failure("it broke") if kind == "FAIL" else None
-    written = [Written("bronze.raw", "2026-09-01.1", rows=5)]
+    outputs = [Output("bronze.raw", "2026-09-01.1", rows=5)]
     end = BEGAN + timedelta(seconds=3)
-    return Report(1, kind, end, run, written=written, failure=failure)  # type: ignore[arg-type]
+    return Report(1, kind, end, run, outputs=outputs, failure=failure)  # type: ignore[arg-type]
 
 
 def test_the_dagster_run_is_the_trace_and_the_parent_of_its_steps() -> None:
@@ -51,40 +49,10 @@ def test_a_span_that_goes_on_has_no_end() -> None:
     assert span_of(report("START")).end is None
 
 
-class Collector:
-    """A collector that keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[str, ExportTraceServiceRequest, str | None]] = []
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    import gzip
-
-                    body = gzip.decompress(body)
-                got = ExportTraceServiceRequest.FromString(body)
-                collector.requests.append((self.path, got, self.headers.get("X-Key")))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    made = Collector()
-    thread = threading.Thread(target=made.server.serve_forever)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with running_collector() as collector:
+        yield collector
 
 
 @pytest.fixture
@@ -100,17 +68,16 @@ def with_collector(site: Site, url: str) -> Site:
 
 
 def test_without_a_collector_nothing_is_sent(site: Site) -> None:
-    assert exporter_for(site) is None
+    assert span_exporter(site) is None
 
 
 def test_a_collector_gets_the_runs_that_ended(site: Site, collector: Collector) -> None:
-    send = exporter_for(with_collector(site, collector.url))
+    send = span_exporter(with_collector(site, collector.url))
     assert send is not None
-    send([report("START"), report(), report("FAIL", step=None)])
-    ((path, got, key),) = collector.requests
+    send([span_of(each) for each in (report("START"), report(), report("FAIL", step=None))])
+    ((path, spans, key),) = collector.requests
     assert (path, key) == ("/v1/traces", "sesame")
-    spans = got.resource_spans[0].scope_spans[0].spans
-    assert [one.trace_id.hex() for one in spans] == [RUN.replace("-", "")] * 2
+    assert [span.trace_id.hex() for span in spans] == [RUN.replace("-", "")] * 2
     assert spans[0].parent_span_id == spans[1].span_id
     assert spans[0].end_time_unix_nano - spans[0].start_time_unix_nano == 3_000_000_000
     assert spans[1].status.message == "it broke"
@@ -119,4 +86,4 @@ def test_a_collector_gets_the_runs_that_ended(site: Site, collector: Collector) 
 def test_a_project_may_want_no_traces(site: Site, collector: Collector) -> None:
     quiet = site.spec.observability.model_copy(update={"traces": False})
     spec = site.spec.model_copy(update={"observability": quiet})
-    assert exporter_for(with_collector(replace(site, spec=spec), collector.url)) is None
+    assert span_exporter(with_collector(replace(site, spec=spec), collector.url)) is None

@@ -1,4 +1,4 @@
-"""A small shop with sensors, and a daemon that a test moves on look by look."""
+"""A small shop with sensors, and a daemon that evaluates them step by step."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,9 +22,8 @@ from dagster import (
 
 from floe.orchestration.assets import build_assets
 from floe.orchestration.jobs import build_jobs
-from floe.orchestration.loading import load
+from floe.orchestration.loading import Parts, load
 from floe.orchestration.partitions import build_partitions
-from floe.orchestration.parts import Parts
 from floe.orchestration.sensors import build_sensors
 from tests.orchestration.projects import make_project
 
@@ -75,7 +74,7 @@ JOBS = """
 def make_shop(
     folder: Path, sensors: str, files: Mapping[str, str] | None = None, platform: str = ""
 ) -> Path:
-    """Write the shop with these sensors, each on lines of its own."""
+    """Write the project of the shop with these sensors."""
     lines = "\n".join(f"        {line}" for line in sensors.strip().splitlines())
     declared = f"""
     orchestration:
@@ -89,7 +88,7 @@ def make_shop(
 
 
 def build_shop(folder: Path, environ: Mapping[str, str] | None = None) -> Parts:
-    """Load the shop, as far as sensors need it."""
+    """Load the parts of the shop that sensors need."""
     loading = load(folder, environ)
     builders = (build_partitions, build_assets, build_jobs, build_sensors)
     return reduce(lambda parts, build: build(loading, parts), builders, Parts())
@@ -97,7 +96,7 @@ def build_shop(folder: Path, environ: Mapping[str, str] | None = None) -> Parts:
 
 @dataclass
 class Look:
-    """What came of a look."""
+    """The result of an evaluation."""
 
     requests: list[RunRequest]
     skipped: str | None
@@ -109,7 +108,7 @@ class Look:
 
 @dataclass
 class Daemon:
-    """Looks when it is told to, and runs what is asked for, each run key once."""
+    """Evaluates sensors on request, and starts one run per run key."""
 
     parts: Parts
     instance: DagsterInstance
@@ -122,32 +121,32 @@ class Daemon:
         return self.repository.get_sensor_def(name)
 
     def look(self, name: str, *, dies: bool = False) -> Look:
-        """Let a sensor look once; a daemon that dies afterwards does not keep its cursor."""
+        """Evaluate a sensor once; with `dies` the cursor is not stored."""
         with build_sensor_context(
             instance=self.instance,
             cursor=self.cursors.get(name),
             repository_def=self.repository,
             sensor_name=name,
         ) as context:
-            found = self.sensor(name).evaluate_tick(context)
+            result = self.sensor(name).evaluate_tick(context)
         if not dies:
-            self.cursors[name] = found.cursor
-        return Look(list(found.run_requests or ()), found.skip_message)
+            self.cursors[name] = result.cursor
+        return Look(list(result.run_requests or ()), result.skip_message)
 
     def tick(self, name: str, *, dies: bool = False) -> list[DagsterRun]:
-        """Let a sensor look, and run what it asks for; return the runs."""
+        """Evaluate a sensor, start the requested runs, and return them."""
         look = self.look(name, dies=dies)
-        return [run for one in look.requests for run in self._start(name, one)]
+        return [run for request in look.requests for run in self._start(name, request)]
 
     def run(self, job: str, **more: Any) -> ExecuteInProcessResult:
-        """Run a job, as a person does."""
-        made = self.repository.get_job(job)
-        return made.execute_in_process(instance=self.instance, raise_on_error=False, **more)
+        """Run a job manually."""
+        result = self.repository.get_job(job)
+        return result.execute_in_process(instance=self.instance, raise_on_error=False, **more)
 
     def report(self, dotted: str, partition: str | None = None) -> None:
-        """Say that an asset was made elsewhere."""
-        made = AssetMaterialization(AssetKey(dotted.split(".")), partition=partition)
-        self.instance.report_runless_asset_event(made)
+        """Report an external materialization."""
+        result = AssetMaterialization(AssetKey(dotted.split(".")), partition=partition)
+        self.instance.report_runless_asset_event(result)
 
     def _start(self, name: str, request: RunRequest) -> Iterator[DagsterRun]:
         tags = {**request.tags, SENSOR: name}
@@ -169,7 +168,7 @@ def open_shop(
     on_disk: bool = False,
     **more: Any,
 ) -> Iterator[Daemon]:
-    """Write the shop, and open it on a Dagster of its own: in memory, or on disk as in earnest."""
+    """Write the shop, and open it with a Dagster instance in memory or on disk."""
     parts = build_shop(make_shop(folder, sensors, **more), environ)
     with _instance(folder / "dagster_home", on_disk) as instance:
         yield Daemon(parts, instance)
@@ -183,5 +182,5 @@ def _instance(home: Path, on_disk: bool) -> DagsterInstance:
 
 
 def restarted(daemon: Daemon, folder: Path) -> Daemon:
-    """Load the project anew; only what was kept is kept."""
+    """Load the project again, as after a restart: only cursors and the instance remain."""
     return Daemon(build_shop(folder), daemon.instance, dict(daemon.cursors))

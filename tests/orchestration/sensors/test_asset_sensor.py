@@ -23,7 +23,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         yield daemon
 
 
-def test_the_materialisation_of_a_watched_asset_starts_the_job(daemon: Daemon) -> None:
+def test_a_materialization_of_a_watched_asset_starts_the_job(daemon: Daemon) -> None:
     assert daemon.tick("watch") == []
     daemon.run("make_orders")
     [run] = daemon.tick("watch")
@@ -31,33 +31,33 @@ def test_the_materialisation_of_a_watched_asset_starts_the_job(daemon: Daemon) -
     assert daemon.tick("watch") == []
 
 
-def test_each_new_materialisation_starts_a_run_of_its_own(daemon: Daemon) -> None:
+def test_each_new_materialization_starts_its_own_run(daemon: Daemon) -> None:
     daemon.tick("watch")
     for _ in range(3):
         daemon.run("make_orders")
     assert len(daemon.tick("watch")) == 3
 
 
-def test_assets_that_are_not_watched_start_nothing(daemon: Daemon) -> None:
+def test_unwatched_assets_start_nothing(daemon: Daemon) -> None:
     daemon.tick("watch")
     daemon.report("bronze.customers")
     assert daemon.tick("watch") == []
 
 
-def test_the_first_look_takes_the_newest_of_what_was_made_before(daemon: Daemon) -> None:
+def test_the_first_evaluation_takes_only_the_newest_materialization(daemon: Daemon) -> None:
     for _ in range(3):
         daemon.run("make_orders")
     assert len(daemon.look("watch").requests) == 1
 
 
-def test_a_change_from_outside_counts_like_a_run(daemon: Daemon) -> None:
+def test_an_external_materialization_counts_like_one_of_a_run(daemon: Daemon) -> None:
     daemon.tick("watch")
     daemon.report("bronze.orders")
     assert len(daemon.tick("watch")) == 1
 
 
 @pytest.mark.slow
-def test_a_daemon_that_dies_before_it_kept_its_place_loses_and_doubles_nothing(
+def test_a_crash_before_the_cursor_is_stored_causes_no_lost_or_duplicate_run(
     tmp_path: Path,
 ) -> None:
     with open_shop(tmp_path, ANY, on_disk=True) as daemon:
@@ -71,7 +71,7 @@ def test_a_daemon_that_dies_before_it_kept_its_place_loses_and_doubles_nothing(
         assert after.tick("watch") == []
 
 
-def test_what_was_made_while_the_daemon_was_away_is_not_lost(
+def test_materializations_while_the_daemon_is_down_are_not_lost(
     daemon: Daemon, tmp_path: Path
 ) -> None:
     daemon.tick("watch")
@@ -84,14 +84,19 @@ def test_all_waits_until_every_watched_asset_is_new(tmp_path: Path) -> None:
     with open_shop(tmp_path, ALL) as daemon:
         daemon.report("bronze.orders")
         daemon.report("bronze.orders")
-        assert daemon.look("watch").skipped == "Not all are new: bronze.customers."
+        assert (
+            daemon.look("watch").skipped
+            == "Waiting for a new materialization of: bronze.customers."
+        )
         daemon.report("bronze.customers")
         assert len(daemon.tick("watch")) == 1
         daemon.report("bronze.customers")
-        assert daemon.look("watch").skipped == "Not all are new: bronze.orders."
+        assert (
+            daemon.look("watch").skipped == "Waiting for a new materialization of: bronze.orders."
+        )
 
 
-def test_all_remembers_over_a_restart_what_is_new(tmp_path: Path) -> None:
+def test_all_remembers_new_assets_across_a_restart(tmp_path: Path) -> None:
     with open_shop(tmp_path, ALL) as daemon:
         daemon.report("bronze.orders")
         daemon.tick("watch")
@@ -103,7 +108,7 @@ def test_all_remembers_over_a_restart_what_is_new(tmp_path: Path) -> None:
         assert again.tick("watch") == []
 
 
-def test_the_partition_is_passed_on_to_a_job_that_has_it(tmp_path: Path) -> None:
+def test_the_partition_is_used_by_a_job_that_has_it(tmp_path: Path) -> None:
     with open_shop(tmp_path, DAILY) as daemon:
         daemon.tick("watch")
         daemon.report("daily.orders", "2026-03-01")
@@ -112,7 +117,7 @@ def test_the_partition_is_passed_on_to_a_job_that_has_it(tmp_path: Path) -> None
         assert [run.tags["dagster/partition"] for run in runs] == ["2026-03-01", "2026-03-02"]
 
 
-def test_all_is_judged_for_each_partition_by_itself(tmp_path: Path) -> None:
+def test_all_applies_to_each_partition_separately(tmp_path: Path) -> None:
     with open_shop(tmp_path, DAILY_ALL) as daemon:
         daemon.tick("watch")
         daemon.report("daily.orders", "2026-03-01")
@@ -124,7 +129,7 @@ def test_all_is_judged_for_each_partition_by_itself(tmp_path: Path) -> None:
         assert daemon.look("watch").partitions == ["2026-03-01"]
 
 
-def test_an_asset_without_partitions_counts_for_each_partition_that_waits(tmp_path: Path) -> None:
+def test_an_unpartitioned_asset_counts_for_every_waiting_partition(tmp_path: Path) -> None:
     watched = "[daily.orders, bronze.orders]"
     sensor = f"watch: {{type: asset_sensor, job: make_daily, when: all, watched_assets: {watched}}}"
     with open_shop(tmp_path, sensor) as daemon:
@@ -137,7 +142,7 @@ def test_an_asset_without_partitions_counts_for_each_partition_that_waits(tmp_pa
         assert daemon.look("watch").requests == []
 
 
-def test_a_job_without_partitions_is_told_the_business_date(tmp_path: Path) -> None:
+def test_a_job_without_partitions_gets_the_business_date(tmp_path: Path) -> None:
     watched = "[daily.orders]"
     sensor = f"watch: {{type: asset_sensor, job: make_revenue, watched_assets: {watched}}}"
     with open_shop(tmp_path, sensor) as daemon:
@@ -147,7 +152,7 @@ def test_a_job_without_partitions_is_told_the_business_date(tmp_path: Path) -> N
         assert request.partition_key is None
 
 
-def test_a_job_that_makes_what_it_watches_does_not_start_itself(tmp_path: Path) -> None:
+def test_a_job_that_materializes_its_watched_assets_does_not_start_itself(tmp_path: Path) -> None:
     sensor = "watch: {type: asset_sensor, job: make_all, watched_assets: [bronze.orders]}"
     with open_shop(tmp_path, sensor) as daemon:
         daemon.report("bronze.orders")
@@ -157,7 +162,7 @@ def test_a_job_that_makes_what_it_watches_does_not_start_itself(tmp_path: Path) 
         assert len(daemon.tick("watch")) == 1
 
 
-def test_two_sensors_that_start_each_other_come_to_an_end(tmp_path: Path) -> None:
+def test_two_sensors_that_trigger_each_other_stop(tmp_path: Path) -> None:
     sensors = """
     one: {type: asset_sensor, job: make_revenue, watched_assets: [bronze.orders]}
     two: {type: asset_sensor, job: make_orders, watched_assets: [gold.revenue]}
@@ -170,7 +175,7 @@ def test_two_sensors_that_start_each_other_come_to_an_end(tmp_path: Path) -> Non
         assert started == [1, 1, 0, 0, 0, 0, 0, 0]
 
 
-def test_an_asset_that_does_not_exist_refuses_to_load_with_the_nearest_name(
+def test_an_unknown_asset_is_rejected_at_load_with_the_nearest_name(
     tmp_path: Path,
 ) -> None:
     watched = "[bronze/orders, bronze.custmers]"

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from dagster import DagsterInstance, SensorDefinition
 
-from floe.orchestration.sensors.custom import SensorAnswerError
+from floe.orchestration.sensors.custom import SensorResultError
 from floe.spec.findings import SpecError
 from tests.orchestration.sensors.shop import Daemon, build_shop, make_shop, open_shop
 
@@ -76,14 +76,14 @@ def daemon_for(folder: Path, *declared_as: Any) -> Daemon:
         ("result", ["one"]),
     ],
 )
-def test_a_function_says_whether_the_job_starts(
+def test_the_result_of_the_function_decides_whether_the_job_starts(
     tmp_path: Path, value: str, keys: list[str | None]
 ) -> None:
     daemon = daemon_for(tmp_path, "answer", f'{{value: "{value}"}}')
     assert [request.run_key for request in daemon.look("watch").requests] == keys
 
 
-def test_what_a_function_asks_for_is_run(tmp_path: Path) -> None:
+def test_a_requested_run_is_started(tmp_path: Path) -> None:
     files = {"decisions.py": DECISIONS}
     with open_shop(tmp_path, declared("answer", "{value: request}"), files=files) as daemon:
         [run] = daemon.tick("watch")
@@ -91,23 +91,23 @@ def test_what_a_function_asks_for_is_run(tmp_path: Path) -> None:
         assert daemon.tick("watch") == []
 
 
-def test_the_reason_not_to_start_is_shown(tmp_path: Path) -> None:
+def test_the_reason_to_skip_is_shown(tmp_path: Path) -> None:
     daemon = daemon_for(tmp_path, "answer", "{value: skip}")
     assert daemon.look("watch").skipped == "the market is closed"
 
 
-def test_a_generator_may_ask_for_several_runs(tmp_path: Path) -> None:
+def test_a_generator_may_request_several_runs(tmp_path: Path) -> None:
     daemon = daemon_for(tmp_path, "each", "{count: 3}")
-    assert [one.run_key for one in daemon.look("watch").requests] == ["0", "1", "2"]
+    assert [request.run_key for request in daemon.look("watch").requests] == ["0", "1", "2"]
 
 
-def test_a_function_that_takes_the_context_keeps_a_cursor(tmp_path: Path) -> None:
+def test_a_function_may_store_a_cursor_through_the_context(tmp_path: Path) -> None:
     daemon = daemon_for(tmp_path, "with_context", "{step: 1}")
     assert [len(daemon.look("watch").requests) for _ in range(4)] == [0, 1, 0, 1]
     assert daemon.cursors["watch"] == "4"
 
 
-def test_yes_starts_the_newest_partition_of_a_job_that_has_some(tmp_path: Path) -> None:
+def test_true_starts_the_newest_partition_of_a_partitioned_job(tmp_path: Path) -> None:
     daemon = daemon_for(tmp_path, "answer", '{value: "yes"}', "make_daily")
     [request] = daemon.look("watch").requests
     assert request.partition_key is not None
@@ -115,13 +115,15 @@ def test_yes_starts_the_newest_partition_of_a_job_that_has_some(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("value", ["number", "text"])
-def test_an_answer_that_means_nothing_says_what_does(tmp_path: Path, value: str) -> None:
+def test_an_invalid_result_is_an_error_that_lists_the_valid_ones(
+    tmp_path: Path, value: str
+) -> None:
     daemon = daemon_for(tmp_path, "answer", f"{{value: {value}}}")
-    with pytest.raises(SensorAnswerError, match=r"'decisions\.answer' answered a (int|str)"):
+    with pytest.raises(SensorResultError, match=r"'decisions\.answer' returned a (int|str)"):
         daemon.look("watch")
 
 
-def test_what_a_function_raises_fails_the_look(tmp_path: Path) -> None:
+def test_an_exception_of_the_function_fails_the_evaluation(tmp_path: Path) -> None:
     daemon = daemon_for(tmp_path, "raises")
     with pytest.raises(LookupError, match="no calendar"):
         daemon.look("watch")
@@ -134,12 +136,12 @@ def test_what_a_function_raises_fails_the_look(tmp_path: Path) -> None:
         ("answer", "{}", "args.value: is missing"),
         ("answer", "{value: x, vaule: y}", "args.vaule: 'decisions.answer' takes no argument"),
         ("each", "{count: many}", "args.count: should be a valid integer"),
-        ("with_context", "{step: 1, context: 2}", "args.context: is given by floe"),
-        ("later", "{}", "target_function: calling 'decisions.later' runs nothing"),
+        ("with_context", "{step: 1, context: 2}", "args.context: is set by floe"),
+        ("later", "{}", "target_function: 'decisions.later' is a coroutine, which does not run"),
         ("ready_made", "{}", "target_function: 'decisions.ready_made' is a Dagster sensor"),
     ],
 )
-def test_a_function_that_cannot_be_called_so_refuses_to_load(
+def test_a_missing_function_or_wrong_arguments_are_rejected_at_load(
     tmp_path: Path, function: str, args: str, says: str
 ) -> None:
     folder = shop(tmp_path, function, args)
@@ -148,7 +150,7 @@ def test_a_function_that_cannot_be_called_so_refuses_to_load(
     assert f"orchestration.sensors.watch.{says}" in str(caught.value)
 
 
-def test_everything_wrong_with_sensors_is_said_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_sensors_are_reported_together(tmp_path: Path) -> None:
     sensors = f"""
 {declared("answer")}
 files: {{type: file_watcher, job: make_revenue, path: " "}}
@@ -164,13 +166,13 @@ assets: {{type: asset_sensor, job: make_revenue, watched_assets: [nothing]}}
     ]
 
 
-def test_a_name_that_dagster_keeps_for_itself_refuses_to_load(tmp_path: Path) -> None:
+def test_a_name_that_dagster_reserves_is_rejected_at_load(tmp_path: Path) -> None:
     folder = make_shop(tmp_path, "in: {type: file_watcher, job: make_revenue, path: landing}")
     with pytest.raises(SpecError, match=r"orchestration\.sensors\.in: is a name that Dagster"):
         build_shop(folder)
 
 
-def test_sensors_are_part_of_what_dagster_loads(tmp_path: Path) -> None:
+def test_sensors_are_part_of_the_definitions(tmp_path: Path) -> None:
     parts = build_shop(shop(tmp_path, "answer", "{value: x}"))
     [sensor] = parts.definitions().get_repository_def().sensor_defs
     assert isinstance(sensor, SensorDefinition)

@@ -1,4 +1,4 @@
-"""Sensors of floe.yaml in Dagster's own loop: its code server, its cursors, its runs."""
+"""Sensors in Dagster's own sensor loop, with its code server, cursors and runs."""
 
 import logging
 import socket
@@ -15,7 +15,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import GrpcServerTarget
 from dagster._daemon import daemon as _daemon  # noqa: F401
 
-# The loop is not public. Called here, it looks when a test wants it to, and only then.
+# The loop is not public. The test calls it directly to control when sensors run.
 from dagster._daemon.sensor import execute_sensor_iteration
 
 from tests.notify.servers import web_server
@@ -24,7 +24,7 @@ from tools.processes import running
 
 pytestmark = pytest.mark.slow
 
-# Runs start without the daemon that takes them from a queue.
+# Runs start directly, without the queue daemon.
 AT_ONCE = {
     "run_coordinator": {
         "module": "dagster._core.run_coordinator",
@@ -49,7 +49,7 @@ DEFINITIONS = """
 
 @contextmanager
 def code_server(folder: Path) -> Iterator[GrpcServerTarget]:
-    """Serve a project as Dagster does. What Dagster starts by itself, it does not wait for."""
+    """Serve a project with Dagster's code server."""
     port = free_port()
     loaded = ["--python-file", str(folder / "definitions.py"), "--working-directory", str(folder)]
     command = [sys.executable, "-m", "dagster", "api", "grpc", "--port", str(port), *loaded]
@@ -60,7 +60,7 @@ def code_server(folder: Path) -> Iterator[GrpcServerTarget]:
 
 @contextmanager
 def sensor_loop(folder: Path, home: Path) -> Iterator[tuple[DagsterInstance, Callable[[], None]]]:
-    """Load a project as Dagster's daemon does; a call lets every sensor that is due look."""
+    """Load a project as Dagster's daemon does; a call evaluates every due sensor."""
     log = logging.getLogger("sensors")
     with (
         code_server(folder) as target,
@@ -77,18 +77,18 @@ def sensor_loop(folder: Path, home: Path) -> Iterator[tuple[DagsterInstance, Cal
 
 
 def listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as item:
+        return item.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as item:
+        item.bind(("127.0.0.1", 0))
+        return int(item.getsockname()[1])
 
 
 def wait_until(holds: Callable[[], bool], look: Callable[[], None] = lambda: None) -> None:
-    """Wait, looking in between, until something holds."""
+    """Evaluate sensors until a condition holds."""
     deadline = time.monotonic() + 200
     while not holds():
         assert time.monotonic() < deadline
@@ -97,16 +97,16 @@ def wait_until(holds: Callable[[], bool], look: Callable[[], None] = lambda: Non
 
 
 def ended(instance: DagsterInstance) -> set[str]:
-    """The jobs that have a run that has ended."""
+    """The jobs with a finished run."""
     return {run.job_name for run in instance.get_runs() if run.is_finished}
 
 
 def counted(instance: DagsterInstance) -> dict[str, int]:
-    """How many runs each job has."""
+    """The number of runs per job."""
     return dict(Counter(run.job_name for run in instance.get_runs()))
 
 
-def test_a_file_leads_to_an_asset_to_a_failure_to_a_message_and_a_restart_repeats_nothing(
+def test_a_chain_of_sensors_runs_once_even_across_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"

@@ -32,12 +32,12 @@ def landing(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second look at a file is left to the next call, as it is for folders elsewhere."""
-    monkeypatch.setattr(LocalFolder, "settling", None)
+def no_recheck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the second listing to the next evaluation, as for remote folders."""
+    monkeypatch.setattr(LocalFolder, "recheck_seconds", None)
 
 
-def test_on_this_machine_one_call_is_enough_for_a_file_that_stands_still(
+def test_a_local_file_that_does_not_change_starts_its_run_in_one_evaluation(
     tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     growing = landing / "growing.csv"
@@ -47,7 +47,7 @@ def test_on_this_machine_one_call_is_enough_for_a_file_that_stands_still(
         paused.append(seconds)
         growing.write_text("half and half")
 
-    monkeypatch.setattr(LocalFolder, "settling", 2.0)
+    monkeypatch.setattr(LocalFolder, "recheck_seconds", 2.0)
     monkeypatch.setattr("floe.orchestration.sensors.file_watcher.time.sleep", pause)
     growing.write_text("half")
     (landing / "orders.csv").write_text("1")
@@ -57,7 +57,7 @@ def test_on_this_machine_one_call_is_enough_for_a_file_that_stands_still(
         [grown] = daemon.tick("watch")
         assert grown.tags["floe/file"] == str(growing)
         assert daemon.tick("watch") == []
-    # Where nothing is new, nobody waits.
+    # Without new files there is no pause.
     assert paused == [2.0]
 
 
@@ -74,7 +74,7 @@ def test_a_matching_file_starts_the_job_once_it_is_complete(tmp_path: Path, land
         assert daemon.tick("watch") == []
 
 
-def test_the_first_look_starts_nothing_for_files_that_are_there(
+def test_the_first_evaluation_starts_nothing_for_existing_files(
     tmp_path: Path, landing: Path
 ) -> None:
     (landing / "old.csv").write_text("1")
@@ -83,7 +83,7 @@ def test_the_first_look_starts_nothing_for_files_that_are_there(
         first = daemon.look("watch")
         assert first.requests == []
         assert first.skipped == (
-            "First look: 2 files in landing match and start nothing. "
+            "First evaluation: ignored 2 existing files in landing. "
             "Use `existing: process` to start a run for each of them."
         )
         assert [daemon.tick("watch") for _ in range(2)] == [[], []]
@@ -95,7 +95,9 @@ def test_the_first_look_starts_nothing_for_files_that_are_there(
 
 
 @pytest.mark.slow
-def test_what_lands_while_the_daemon_is_down_starts(tmp_path: Path, landing: Path) -> None:
+def test_a_file_that_arrives_while_the_daemon_is_down_starts_a_run(
+    tmp_path: Path, landing: Path
+) -> None:
     (landing / "old.csv").write_text("1")
     with open_shop(tmp_path, FRESH, on_disk=True) as daemon:
         assert daemon.tick("watch") == []
@@ -106,7 +108,7 @@ def test_what_lands_while_the_daemon_is_down_starts(tmp_path: Path, landing: Pat
         assert run.tags["floe/file"] == str(landing / "meanwhile.csv")
 
 
-def test_a_folder_that_is_made_after_the_first_look_holds_only_new_files(tmp_path: Path) -> None:
+def test_all_files_of_a_folder_created_after_the_first_evaluation_are_new(tmp_path: Path) -> None:
     with open_shop(tmp_path, FRESH) as daemon:
         assert "cannot be read" in str(daemon.look("watch").skipped)
         daemon.tick("watch")
@@ -115,7 +117,7 @@ def test_a_folder_that_is_made_after_the_first_look_holds_only_new_files(tmp_pat
         assert [len(daemon.tick("watch")) for _ in range(2)] == [0, 1]
 
 
-def test_one_odd_entry_does_not_blind_the_watcher(tmp_path: Path, landing: Path) -> None:
+def test_a_broken_entry_does_not_hide_other_files(tmp_path: Path, landing: Path) -> None:
     with open_shop(tmp_path, CSV) as daemon:
         daemon.tick("watch")
         (landing / "loop.csv").symlink_to("loop.csv")
@@ -129,17 +131,17 @@ def test_one_odd_entry_does_not_blind_the_watcher(tmp_path: Path, landing: Path)
         assert daemon.tick("watch") == []
 
 
-def test_what_does_not_match_starts_nothing(tmp_path: Path, landing: Path) -> None:
+def test_files_that_do_not_match_start_nothing(tmp_path: Path, landing: Path) -> None:
     for name in ("orders.csv.part", "orders.txt", ".orders.csv"):
         (landing / name).write_text("1")
     with open_shop(tmp_path, CSV) as daemon:
         daemon.tick("watch")
         look = daemon.look("watch")
         assert look.requests == []
-        assert look.skipped == "No new file in landing, which holds 0 that match."
+        assert look.skipped == "No new files in landing (0 match)."
 
 
-def test_files_come_in_the_order_of_their_names(tmp_path: Path, landing: Path) -> None:
+def test_runs_start_in_the_order_of_file_names(tmp_path: Path, landing: Path) -> None:
     for name in ("c.csv", "a.csv", "b.csv"):
         (landing / name).write_text("1")
     with open_shop(tmp_path, CSV) as daemon:
@@ -148,7 +150,7 @@ def test_files_come_in_the_order_of_their_names(tmp_path: Path, landing: Path) -
         assert [Path(file).name for file in files] == ["a.csv", "b.csv", "c.csv"]
 
 
-def test_a_file_that_is_replaced_counts_again_and_one_that_comes_back_does_not(
+def test_a_replaced_file_counts_again_but_a_restored_one_does_not(
     tmp_path: Path, landing: Path
 ) -> None:
     file = landing / "orders.csv"
@@ -168,7 +170,7 @@ def test_a_file_that_is_replaced_counts_again_and_one_that_comes_back_does_not(
 
 
 @pytest.mark.slow
-def test_a_daemon_that_dies_in_between_loses_and_doubles_nothing(
+def test_a_crash_of_the_daemon_causes_no_lost_or_duplicate_run(
     tmp_path: Path, landing: Path
 ) -> None:
     (landing / "a.csv").write_text("1")
@@ -185,20 +187,19 @@ def test_a_daemon_that_dies_in_between_loses_and_doubles_nothing(
         assert [len(forgetful.tick("watch")) for _ in range(3)] == [0, 0, 0]
 
 
-def test_a_folder_that_cannot_be_reached_is_said_and_looked_at_again(tmp_path: Path) -> None:
+def test_an_unreachable_folder_is_reported_and_tried_again(tmp_path: Path) -> None:
     with open_shop(tmp_path, CSV) as daemon:
         look = daemon.look("watch")
         assert look.requests == []
         assert look.skipped == (
-            "landing cannot be read (No such file or directory). "
-            "It is looked at again in 4 seconds."
+            "landing cannot be read (No such file or directory). Next attempt in 4 seconds."
         )
         (tmp_path / "landing").mkdir()
         (tmp_path / "landing" / "orders.csv").write_text("1")
         assert [len(daemon.tick("watch")) for _ in range(2)] == [0, 1]
 
 
-def test_what_was_handled_is_remembered_while_a_folder_is_away(
+def test_handled_files_are_remembered_while_the_folder_is_missing(
     tmp_path: Path, landing: Path
 ) -> None:
     (landing / "orders.csv").write_text("1")
@@ -231,7 +232,7 @@ def test_a_url_is_watched_like_a_folder(tmp_path: Path) -> None:
         assert daemon.tick("watch") == []
 
 
-def test_the_date_in_a_name_is_the_partition(tmp_path: Path, landing: Path) -> None:
+def test_the_date_in_a_file_name_is_the_partition(tmp_path: Path, landing: Path) -> None:
     (landing / "orders_20260302.csv").write_text("1")
     (landing / "orders_20260301.csv").write_text("1")
     with open_shop(tmp_path, dated("make_daily")) as daemon:
@@ -240,9 +241,7 @@ def test_the_date_in_a_name_is_the_partition(tmp_path: Path, landing: Path) -> N
         assert [run.tags["dagster/partition"] for run in runs] == ["2026-03-01", "2026-03-02"]
 
 
-def test_a_file_of_a_date_without_a_partition_waits_and_is_not_lost(
-    tmp_path: Path, landing: Path
-) -> None:
+def test_a_file_for_a_date_without_partition_waits(tmp_path: Path, landing: Path) -> None:
     (landing / "orders_20251231.csv").write_text("1")
     (landing / "orders_20260301.csv").write_text("1")
     with open_shop(tmp_path, dated("make_daily")) as daemon:
@@ -250,10 +249,10 @@ def test_a_file_of_a_date_without_a_partition_waits_and_is_not_lost(
         assert daemon.look("watch").partitions == ["2026-03-01"]
         skipped = daemon.look("watch").skipped
         assert skipped is not None
-        assert skipped.startswith("1 files in landing are new")
+        assert skipped.startswith("1 new files in landing start runs")
 
 
-def test_the_date_in_a_name_is_the_business_date_of_a_job_without_partitions(
+def test_the_date_in_a_file_name_is_the_business_date_of_an_unpartitioned_job(
     tmp_path: Path, landing: Path
 ) -> None:
     (landing / "orders_20260301.csv").write_text("1")
@@ -263,7 +262,9 @@ def test_the_date_in_a_name_is_the_business_date_of_a_job_without_partitions(
         assert request.tags[BUSINESS_DATE_TAG] == "2026-03-01"
 
 
-def test_a_name_without_a_date_starts_the_newest_partition(tmp_path: Path, landing: Path) -> None:
+def test_a_file_name_without_date_starts_the_newest_partition(
+    tmp_path: Path, landing: Path
+) -> None:
     (landing / "orders.csv").write_text("1")
     with open_shop(tmp_path, CSV.replace("make_revenue", "make_daily")) as daemon:
         daemon.tick("watch")
@@ -273,12 +274,12 @@ def test_a_name_without_a_date_starts_the_newest_partition(tmp_path: Path, landi
         assert partition >= today
 
 
-def test_a_flood_of_files_comes_in_portions(
+def test_many_files_are_spread_over_several_evaluations(
     tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_watcher, "MOST_AT_ONCE", 300)
-    for number in range(700):
-        (landing / f"{number:04}.csv").write_text("1")
+    for index in range(700):
+        (landing / f"{index:04}.csv").write_text("1")
     with open_shop(tmp_path, CSV) as daemon:
         looks = [daemon.look("watch").requests for _ in range(5)]
     assert [len(look) for look in looks] == [0, 300, 300, 100, 0]
@@ -291,7 +292,7 @@ def sensor_of(folder: Path, declared: str) -> SensorDefinition:
     return sensor
 
 
-def test_it_looks_as_often_as_floe_yaml_says_and_only_when_enabled(tmp_path: Path) -> None:
+def test_interval_and_enabled_come_from_floe_yaml(tmp_path: Path) -> None:
     first, second = tmp_path / "1", tmp_path / "2"
     on = sensor_of(first, CSV)
     switched = 'poll_interval_seconds: 5, enabled: "${WATCHING:false}", path:'
@@ -304,13 +305,13 @@ def test_it_looks_as_often_as_floe_yaml_says_and_only_when_enabled(tmp_path: Pat
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ('" "', "is empty. Write the folder to watch"),
+        ('" "', "is empty. Set the folder to watch"),
         ("floe.yaml", "'floe.yaml' is a file, not a folder"),
-        ("memry://in", "'memry://' is not known. Did you mean 'memory'?"),
-        ("abfs://in", "'abfs://' needs a package. Install adlfs"),
+        ("memry://in", "unknown protocol 'memry://'. Did you mean 'memory'?"),
+        ("abfs://in", "'abfs://' needs a package that is not installed. Install adlfs"),
     ],
 )
-def test_a_path_that_can_never_be_read_refuses_to_load(
+def test_a_path_that_can_never_be_read_is_rejected_at_load(
     tmp_path: Path, path: str, says: str
 ) -> None:
     folder = make_shop(tmp_path, CSV.replace("path: landing", f"path: {path}"))

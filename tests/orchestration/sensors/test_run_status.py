@@ -9,22 +9,22 @@ from tests.orchestration.sensors.shop import build_shop, make_shop, open_shop, r
 
 pytestmark = pytest.mark.slow
 
-TELL = "watch: {type: run_status, status: FAILURE, notify: [log]}"
+NOTIFY = "watch: {type: run_status, status: FAILURE, notify: [log]}"
 START = "watch: {type: run_status, status: SUCCESS, watched_jobs: [make_orders], job: make_revenue}"
 
 
-def test_a_failed_run_is_told_with_job_run_error_and_link(
+def test_a_notification_of_a_failed_run_has_job_run_error_and_link(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with open_shop(tmp_path, TELL) as daemon:
+    with open_shop(tmp_path, NOTIFY) as daemon:
         daemon.tick("watch")
         failed = daemon.run("make_broken")
         daemon.run("make_orders")
         caplog.clear()
         look = daemon.look("watch")
-        assert look.skipped == "Told people of 1 runs that failed."
+        assert look.skipped == "Sent notifications for 1 runs that failed."
         assert daemon.look("watch").skipped == "No watched run failed."
-    [record] = [one for one in caplog.records if one.name == "floe.notify"]
+    [record] = [item for item in caplog.records if item.name == "floe.notify"]
     assert record.levelno == logging.WARNING
     assert record.getMessage() == (
         "The job make_broken failed\n"
@@ -35,7 +35,7 @@ def test_a_failed_run_is_told_with_job_run_error_and_link(
     )
 
 
-def test_a_channel_that_fails_is_seen_and_the_others_hear_of_it(
+def test_a_failing_channel_is_reported_and_the_others_get_the_message(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with web_server(403) as broken, web_server() as hook:
@@ -44,21 +44,21 @@ def test_a_channel_that_fails_is_seen_and_the_others_hear_of_it(
           broken: {{type: webhook, url: "secret://env/BROKEN"}}
           ops: {{type: webhook, url: "{hook.url}"}}
         """
-        declared = TELL.replace("[log]", "[broken, ops]")
+        declared = NOTIFY.replace("[log]", "[broken, ops]")
         environ = {"BROKEN": f"{broken.url}/hunter2"}
         with open_shop(tmp_path, declared, platform=platform, environ=environ) as daemon:
             daemon.tick("watch")
             daemon.run("make_broken")
             look = daemon.look("watch")
-    failure = "'broken': The webhook: it answers 403 Forbidden."
-    assert look.skipped == f"Told people of 1 runs that failed. Not delivered to {failure}"
+    failure = "'broken': The webhook: it responded 403 Forbidden."
+    assert look.skipped == f"Sent notifications for 1 runs that failed. Failed channels: {failure}"
     assert [posted.body["title"] for posted in hook.posted] == ["The job make_broken failed"]
     logged = capfd.readouterr().err
-    assert f"could not be told to {failure}" in logged
+    assert f"failed: {failure}" in logged
     assert "hunter2" not in logged
 
 
-def test_a_watched_job_that_succeeds_starts_another(tmp_path: Path) -> None:
+def test_a_watched_job_that_succeeds_starts_the_job(tmp_path: Path) -> None:
     with open_shop(tmp_path, START) as daemon:
         daemon.tick("watch")
         daemon.run("make_all")
@@ -69,7 +69,7 @@ def test_a_watched_job_that_succeeds_starts_another(tmp_path: Path) -> None:
         assert daemon.tick("watch") == []
 
 
-def test_a_run_that_it_started_does_not_start_the_next(tmp_path: Path) -> None:
+def test_a_run_that_the_sensor_triggered_does_not_trigger_it(tmp_path: Path) -> None:
     declared = "watch: {type: run_status, status: SUCCESS, job: make_revenue}"
     with open_shop(tmp_path, declared) as daemon:
         daemon.tick("watch")
@@ -77,7 +77,7 @@ def test_a_run_that_it_started_does_not_start_the_next(tmp_path: Path) -> None:
         assert [len(daemon.tick("watch")) for _ in range(3)] == [1, 0, 0]
 
 
-def test_two_that_start_each_other_come_to_an_end(tmp_path: Path) -> None:
+def test_two_sensors_that_trigger_each_other_stop(tmp_path: Path) -> None:
     declared = """
 one: {type: run_status, status: SUCCESS, watched_jobs: [make_orders], job: make_revenue}
 two: {type: run_status, status: SUCCESS, watched_jobs: [make_revenue], job: make_orders}
@@ -90,17 +90,17 @@ two: {type: run_status, status: SUCCESS, watched_jobs: [make_revenue], job: make
         assert started == [1, 1, 0, 0, 0, 0]
 
 
-def test_a_run_that_starts_is_told_of_when_that_is_watched(
+def test_a_start_of_a_run_is_notified_with_status_started(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with open_shop(tmp_path, TELL.replace("FAILURE", "STARTED")) as daemon:
+    with open_shop(tmp_path, NOTIFY.replace("FAILURE", "STARTED")) as daemon:
         daemon.tick("watch")
         daemon.run("make_orders")
         daemon.look("watch")
     assert "The job make_orders started" in caplog.text
 
 
-def test_the_partition_is_passed_on(tmp_path: Path) -> None:
+def test_the_partition_of_the_watched_run_is_used(tmp_path: Path) -> None:
     declared = "watch: {type: run_status, status: SUCCESS, watched_jobs: [make_daily], job: JOB}"
     with open_shop(tmp_path, declared.replace("JOB", "make_daily")) as daemon:
         daemon.tick("watch")
@@ -108,16 +108,16 @@ def test_the_partition_is_passed_on(tmp_path: Path) -> None:
         assert daemon.look("watch").partitions == ["2026-03-01"]
 
 
-def test_it_watches_from_its_first_look_on(tmp_path: Path) -> None:
+def test_runs_before_the_first_evaluation_are_ignored(tmp_path: Path) -> None:
     with open_shop(tmp_path, START) as daemon:
         daemon.run("make_orders")
         skipped = daemon.look("watch").skipped
-        assert skipped == "It watches from now on for runs that succeeded."
+        assert skipped == "First evaluation: watching for runs that succeeded from now on."
         assert daemon.tick("watch") == []
 
 
 @pytest.mark.slow
-def test_a_restart_loses_and_doubles_no_run(tmp_path: Path) -> None:
+def test_a_restart_causes_no_lost_or_duplicate_run(tmp_path: Path) -> None:
     with open_shop(tmp_path, START, on_disk=True) as daemon:
         daemon.run("make_orders")
         daemon.tick("watch")
@@ -129,8 +129,8 @@ def test_a_restart_loses_and_doubles_no_run(tmp_path: Path) -> None:
         assert after.tick("watch") == []
 
 
-def test_a_channel_that_the_platform_lacks_refuses_to_load(tmp_path: Path) -> None:
-    folder = make_shop(tmp_path, TELL.replace("[log]", "[log, lgo]"))
+def test_an_unknown_channel_is_rejected_at_load(tmp_path: Path) -> None:
+    folder = make_shop(tmp_path, NOTIFY.replace("[log]", "[log, lgo]"))
     with pytest.raises(SpecError) as caught:
         build_shop(folder)
     [finding] = caught.value.findings
@@ -139,7 +139,7 @@ def test_a_channel_that_the_platform_lacks_refuses_to_load(tmp_path: Path) -> No
     assert finding.hint == "Did you mean 'log'?"
 
 
-def test_a_job_to_watch_that_does_not_exist_refuses_to_load(tmp_path: Path) -> None:
+def test_an_unknown_watched_job_is_rejected_at_load(tmp_path: Path) -> None:
     folder = make_shop(tmp_path, START.replace("make_orders]", "make_order]"))
     with pytest.raises(SpecError) as caught:
         build_shop(folder)

@@ -1,5 +1,6 @@
-"""The routes, one module per noun. To add one: its shape, its catalog function, its line in
-access.PERMISSIONS, then the route itself.
+"""The routes, one module per noun.
+
+To add a route, add its schema, catalog function, line in access.PERMISSIONS, and the route.
 """
 
 from floe.api.routes import (
@@ -10,7 +11,6 @@ from floe.api.routes import (
     events,
     health,
     ingest,
-    legacy,
     lineage,
     processes,
     registrations,
@@ -19,8 +19,8 @@ from floe.api.routes import (
     versions,
 )
 
-# In the order in which a path is looked for: what is asked most comes first, and the lineage of a
-# thing by its name (`/dataset/lineage`) before the thing by its number.
+# In the order in which paths are matched: the most frequent ones first, and `/dataset/lineage`
+# before `/dataset/{dataset_id}`.
 ROUTERS = (
     ingest.router,
     lineage.router,
@@ -31,7 +31,7 @@ ROUTERS = (
     changes.router,
     versions.router,
     events.router,
-    legacy.router,
+    ingest.legacy_router,
     checks.router,
     registrations.router,
     sessions.router,

@@ -1,4 +1,4 @@
-"""Datasets: search, one with all about it, changes to it, its history, owners and categories."""
+"""Routes of datasets: search, details, changes, history, owners and categories."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,47 +9,51 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from floe.api.access import GuardedRoute, check_ownership
-from floe.api.answers import reply, reply_single
 from floe.api.bodies import read_json
-from floe.api.cursors import cut_page, read_name, read_number, read_text
-from floe.api.deps import DEFAULT_LIMIT, Cursor, FullName, Limit, Number, Word, given
-from floe.api.documents import gives
-from floe.api.routes.versions import version_items
+from floe.api.deps import (
+    DEFAULT_LIMIT,
+    Cursor,
+    FullName,
+    Limit,
+    RowId,
+    Word,
+    caller_of,
+    cut_page,
+    given,
+    read_id,
+    read_name,
+    read_text,
+    services_of,
+)
+from floe.api.openapi import route_docs
+from floe.api.responses import reply, reply_single
+from floe.api.schemas import to_schema
 from floe.api.schemas.datasets import (
     DatasetChange,
-    DatasetDetail,
     DatasetPage,
     HistoryItem,
     HistoryPage,
-    ProcessLink,
     TallyPage,
 )
-from floe.api.schemas.fields import shaped
-from floe.api.services import caller_of, services_of
-from floe.catalog import describe_sla, list_tags
 from floe.catalog import find_dataset as find_by_name
+from floe.catalog import list_tags
 from floe.catalog.audit import record_audit
+from floe.catalog.dataset_details import DatasetDetail, describe_dataset
 from floe.catalog.datasets import (
     count_categories,
     count_owners,
-    describe_dataset,
-    describe_neighbours,
-    describe_tags,
     page_dataset_events,
     page_datasets,
     replace_tags,
 )
-from floe.catalog.datasets import get_dataset as get_by_number
+from floe.catalog.datasets import get_dataset as get_by_id
 from floe.catalog.datasets import update_dataset as change_dataset
-from floe.catalog.schemas import describe_columns
 from floe.catalog.search import SearchFilters, search_datasets
-from floe.catalog.versions import page_versions
 
 if TYPE_CHECKING:
+    from floe.catalog.database import Sessions
     from floe.catalog.principals import Identity
-    from floe.catalog.sessions import Sessions
 
-VERSIONS_SHOWN = 5
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["datasets"])
 
@@ -57,14 +61,14 @@ router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["datasets"]
 @router.get(
     "/datasets",
     operation_id="list_datasets",
-    summary="Find datasets by words, or list them by name",
-    **gives(DatasetPage, 400),
+    summary="Search or list datasets",
+    **route_docs(DatasetPage, 400),
 )
 def list_datasets(
     request: Request,
     *,
     text: Annotated[
-        str, Query(max_length=500, description="Words of a name, owner, tag or column.")
+        str, Query(max_length=500, description="Words in a name, owner, tag or column.")
     ] = "",
     category: Word = None,
     team: Word = None,
@@ -72,11 +76,11 @@ def list_datasets(
     status: Word = None,
     tag: Word = None,
     project: Word = None,
-    facets: Annotated[bool, Query(description="Count facets and total, on the first page.")] = True,
+    facets: Annotated[bool, Query(description="Count facets and total on the first page.")] = True,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The best hits first; without words all datasets by name."""
+    """The best matches first; without `text`, all datasets by name."""
     filters = SearchFilters(category, team, format, status, tag, project)
     counted = facets and cursor is None
     with services_of(request).sessions.reading() as session:
@@ -106,51 +110,38 @@ def _search(
 @router.get(
     "/dataset/{dataset_id}",
     operation_id="get_dataset",
-    summary="One dataset with its newest versions",
-    **gives(DatasetDetail, 404),
+    summary="Get a dataset with its newest versions",
+    **route_docs(DatasetDetail, 404),
 )
-def get_dataset(request: Request, dataset_id: Number) -> Response:
-    """What it is, its columns and tags, its newest versions, and who writes and reads it."""
+def get_dataset(request: Request, dataset_id: RowId) -> Response:
+    """Metadata, columns, tags, newest versions, producers and consumers."""
     with services_of(request).sessions.reading() as session:
-        return reply_single(request, _detail(session, dataset_id))
+        return reply_single(request, describe_dataset(session, dataset_id))
 
 
 @router.get(
     "/dataset",
     operation_id="find_dataset",
-    summary="The same by name",
-    **gives(DatasetDetail, 404, 409),
+    summary="Get a dataset by name",
+    **route_docs(DatasetDetail, 404, 409),
 )
 def find_dataset(request: Request, full_name: FullName) -> Response:
-    """Names may hold slashes, so they come as a parameter."""
+    """Names can contain slashes, so the name is a query parameter."""
     with services_of(request).sessions.reading() as session:
-        return reply_single(request, _detail(session, find_by_name(session, full_name).dataset_id))
-
-
-def _detail(session: Any, dataset_id: int) -> DatasetDetail:
-    *shown, sla_id = describe_dataset(session, dataset_id)
-    detail = DatasetDetail(*shown)
-    detail.tags = describe_tags(session, dataset_id)
-    detail.sla = describe_sla(session, sla_id)
-    detail.columns = describe_columns(session, detail.schema_hash)
-    newest = page_versions(session, dataset_id, VERSIONS_SHOWN)
-    detail.versions = version_items(session, detail.dataset_id, newest)
-    producers, consumers = describe_neighbours(session, dataset_id)
-    detail.producers = [ProcessLink(*process) for process in producers]
-    detail.consumers = [ProcessLink(*process) for process in consumers]
-    return detail
+        dataset = find_by_name(session, full_name)
+        return reply_single(request, describe_dataset(session, dataset.dataset_id))
 
 
 @router.patch(
     "/dataset/{dataset_id}",
     operation_id="update_dataset",
-    summary="Change what is said of a dataset",
-    **gives(DatasetDetail, 400, 404, 413, 415, takes=DatasetChange),
+    summary="Change the metadata of a dataset",
+    **route_docs(DatasetDetail, 400, 404, 413, 415, takes=DatasetChange),
 )
-async def update_dataset(request: Request, dataset_id: Number) -> Response:
-    """Its description, category, owner and tags. Owners may change their own datasets.
+async def update_dataset(request: Request, dataset_id: RowId) -> Response:
+    """Change description, category, owner and tags.
 
-    From then on these stand above what events say.
+    Owners may change their own datasets. Events do not overwrite these values from then on.
     """
     wanted = await read_json(request, DatasetChange)
     sessions, caller = services_of(request).sessions, caller_of(request)
@@ -164,15 +155,15 @@ def _update(
         name: value for name, value in structs.asdict(wanted).items() if value is not UNSET
     }
     with sessions.writing() as session:
-        dataset = get_by_number(session, dataset_id)
+        dataset = get_by_id(session, dataset_id)
         check_ownership(caller, "update_dataset", dataset)
         if values:
             _change(session, caller, dataset, values)
-        return reply(_detail(session, dataset_id))
+        return reply(describe_dataset(session, dataset_id))
 
 
 def _change(session: Any, caller: "Identity", dataset: Any, values: dict[str, Any]) -> None:
-    """Set what was given, which from now on stands above what events say."""
+    """Set the given values, which events do not overwrite from now on."""
     tags = values.pop("tags", None)
     change = change_dataset(session, dataset, actor=caller.name, **values, curated=True)
     if tags is not None:
@@ -194,45 +185,43 @@ def _change(session: Any, caller: "Identity", dataset: Any, values: dict[str, An
 @router.get(
     "/dataset/{dataset_id}/history",
     operation_id="list_dataset_history",
-    summary="What happened to a dataset",
-    **gives(HistoryPage, 400, 404),
+    summary="List the history of a dataset",
+    **route_docs(HistoryPage, 400, 404),
 )
 def list_dataset_history(
-    request: Request, dataset_id: Number, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    request: Request, dataset_id: RowId, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Registered, renamed, a version ready, retracted …: who did it and when, the newest first."""
+    """Registered, renamed, version ready, retracted …; newest first."""
     with services_of(request).sessions.reading() as session:
-        get_by_number(session, dataset_id)
-        rows = page_dataset_events(
-            session, dataset_id, before_id=read_number(cursor), limit=limit + 1
-        )
+        get_by_id(session, dataset_id)
+        rows = page_dataset_events(session, dataset_id, before_id=read_id(cursor), limit=limit + 1)
         page, after = cut_page(rows, limit, lambda row: row.dataset_event_id)
-        return reply(HistoryPage([shaped(row, HistoryItem) for row in page], after))
+        return reply(HistoryPage([to_schema(row, HistoryItem) for row in page], after))
 
 
 @router.get(
     "/owners",
     operation_id="list_owners",
-    summary="Teams, and how many datasets each owns",
-    **gives(TallyPage, 400),
+    summary="List teams with their number of datasets",
+    **route_docs(TallyPage, 400),
 )
 def list_owners(request: Request, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Response:
-    """By name. Deprecated datasets do not count."""
+    """By name, without deprecated datasets."""
     with services_of(request).sessions.reading() as session:
-        found = count_owners(session, after=read_text(cursor) or "", limit=limit + 1)
-    return reply(TallyPage(*cut_page(found, limit, lambda one: one.value)))
+        owners = count_owners(session, after=read_text(cursor) or "", limit=limit + 1)
+    return reply(TallyPage(*cut_page(owners, limit, lambda owner: owner.value)))
 
 
 @router.get(
     "/categories",
     operation_id="list_categories",
-    summary="Categories, and how many datasets are in each",
-    **gives(TallyPage, 400),
+    summary="List categories with their number of datasets",
+    **route_docs(TallyPage, 400),
 )
 def list_categories(
     request: Request, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """By name. Deprecated datasets do not count."""
+    """By name, without deprecated datasets."""
     with services_of(request).sessions.reading() as session:
-        found = count_categories(session, after=read_text(cursor) or "", limit=limit + 1)
-    return reply(TallyPage(*cut_page(found, limit, lambda one: one.value)))
+        categories = count_categories(session, after=read_text(cursor) or "", limit=limit + 1)
+    return reply(TallyPage(*cut_page(categories, limit, lambda category: category.value)))

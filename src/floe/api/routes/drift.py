@@ -1,4 +1,4 @@
-"""Drift: what events and declarations disagree on, and what stewards decide about it."""
+"""Routes of drift between events and declarations, and decisions on it."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -8,12 +8,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from floe.api.access import GuardedRoute
-from floe.api.answers import reply
 from floe.api.bodies import read_json
-from floe.api.cursors import cut_page, read_number, write_cursor
-from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Number, OptionalNumber
-from floe.api.documents import gives
-from floe.api.routes.registrations import says_nothing
+from floe.api.deps import (
+    DEFAULT_LIMIT,
+    Cursor,
+    Limit,
+    OptionalId,
+    RowId,
+    caller_of,
+    cut_page,
+    read_id,
+    services_of,
+    write_cursor,
+)
+from floe.api.openapi import route_docs
+from floe.api.responses import reply
+from floe.api.routes.registrations import has_no_body
 from floe.api.schemas.governance import (
     ClaimDecision,
     ClaimPage,
@@ -22,15 +32,13 @@ from floe.api.schemas.governance import (
     SplitRequest,
 )
 from floe.api.schemas.lineage import DriftPage
-from floe.api.services import caller_of, services_of
-from floe.catalog.drift import page_drift
-from floe.catalog.drift_claims import ACCEPTED, DISMISSED, accept_claim, dismiss_claim
-from floe.catalog.drift_claims import list_drift_claims as page_claims
-from floe.catalog.splitting import split_dataset as split
+from floe.catalog.drift import ACCEPTED, DISMISSED, accept_claim, dismiss_claim, page_drift
+from floe.catalog.drift import list_drift_claims as page_claims
+from floe.catalog.joins.splitting import split_dataset as split
 
 if TYPE_CHECKING:
+    from floe.catalog.database import Sessions
     from floe.catalog.principals import Identity
-    from floe.catalog.sessions import Sessions
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["governance"])
 
@@ -38,21 +46,21 @@ router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["governance
 @router.get(
     "/drift",
     operation_id="list_drift",
-    summary="Edges that are declared and not seen, or seen and not declared",
-    **gives(DriftPage, 400),
+    summary="List edges declared but not observed, or observed but not declared",
+    **route_docs(DriftPage, 400),
 )
 def list_drift(
     request: Request,
     *,
-    process_id: OptionalNumber = None,
-    dataset_id: OptionalNumber = None,
+    process_id: OptionalId = None,
+    dataset_id: OptionalId = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """In the order of edge numbers.
+    """Ordered by edge id.
 
-    A page looks at a bounded number of edges: it can have fewer items than asked for, or none,
-    and still have a `next`. The list ends where `next` is null.
+    A page examines a limited number of edges, so it can have fewer items than `limit`, or none,
+    and still have a `next`. The list ends when `next` is null.
     """
     with services_of(request).sessions.reading() as session:
         drift, after = page_drift(
@@ -60,7 +68,7 @@ def list_drift(
             limit,
             process_id=process_id,
             dataset_id=dataset_id,
-            after=read_number(cursor) or 0,
+            after=read_id(cursor) or 0,
         )
     return reply(DriftPage(drift, None if after is None else write_cursor(after)))
 
@@ -68,26 +76,28 @@ def list_drift(
 @router.get(
     "/drift/claims",
     operation_id="list_drift_claims",
-    summary="What events claim against what is declared",
-    **gives(ClaimPage, 400),
+    summary="List claims of events that contradict declarations",
+    **route_docs(ClaimPage, 400),
 )
 def list_drift_claims(
     request: Request,
     *,
     status: Literal["OPEN", "DISMISSED"] = "OPEN",
-    dataset_id: OptionalNumber = None,
+    dataset_id: OptionalId = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Two datasets that an event says are one, and versions that another job announces of a
-    dataset that floe writes itself. The oldest first.
+    """Claims about identical datasets and foreign versions, oldest first.
+
+    An event says that two datasets are the same, or another job announces a version of a
+    dataset that floe writes.
     """
     with services_of(request).sessions.reading() as session:
         claims = page_claims(
             session,
             status=status,
             dataset_id=dataset_id,
-            after=read_number(cursor) or 0,
+            after=read_id(cursor) or 0,
             limit=limit + 1,
         )
     return reply(ClaimPage(*cut_page(claims, limit, lambda claim: claim.claim_id)))
@@ -96,11 +106,11 @@ def list_drift_claims(
 @router.post(
     "/drift/claim/{claim_id}/accept",
     operation_id="accept_drift_claim",
-    summary="Accept that two datasets are one",
-    **gives(ClaimDecision, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
+    summary="Accept that two datasets are the same",
+    **route_docs(ClaimDecision, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
 )
-async def accept_drift_claim(request: Request, claim_id: Number) -> Response:
-    """Join the two datasets of the claim. `/dataset/split` undoes it."""
+async def accept_drift_claim(request: Request, claim_id: RowId) -> Response:
+    """Join the two datasets of the claim. `/dataset/split` reverts this."""
     return await _decide(request, claim_id, ACCEPTED)
 
 
@@ -108,15 +118,15 @@ async def accept_drift_claim(request: Request, claim_id: Number) -> Response:
     "/drift/claim/{claim_id}/dismiss",
     operation_id="dismiss_drift_claim",
     summary="Dismiss a claim",
-    **gives(ClaimDecision, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
+    **route_docs(ClaimDecision, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
 )
-async def dismiss_drift_claim(request: Request, claim_id: Number) -> Response:
-    """Leave everything as it is. The same claim is not listed again."""
+async def dismiss_drift_claim(request: Request, claim_id: RowId) -> Response:
+    """Change nothing; the same claim is not listed again."""
     return await _decide(request, claim_id, DISMISSED)
 
 
 async def _decide(request: Request, claim_id: int, verdict: str) -> Response:
-    given = Decision() if says_nothing(request) else await read_json(request, Decision)
+    given = Decision() if has_no_body(request) else await read_json(request, Decision)
     sessions, caller = services_of(request).sessions, caller_of(request)
     return await run_in_threadpool(
         _write_decision, sessions, caller, claim_id, verdict, given.comment
@@ -138,14 +148,14 @@ def _write_decision(
 @router.post(
     "/dataset/split",
     operation_id="split_dataset",
-    summary="Undo a join of two datasets",
-    **gives(SplitDone, 400, 404, 409, 413, 415, takes=SplitRequest),
+    summary="Split two joined datasets",
+    **route_docs(SplitDone, 400, 404, 409, 413, 415, takes=SplitRequest),
 )
 async def split_dataset(request: Request) -> Response:
-    """Make a dataset again that was joined to another, by the full name that became an alias.
+    """Restore a dataset that was joined to another, by its former full name.
 
-    Both have their own versions, states, edges and aliases again. What came after the join stays
-    with the dataset that stayed.
+    Both datasets get back their own versions, states, edges and aliases. What was added after the
+    join remains with the dataset it was joined to.
     """
     wanted = await read_json(request, SplitRequest)
     sessions, caller = services_of(request).sessions, caller_of(request)

@@ -1,4 +1,4 @@
-"""Raw events: listed, and one as it came."""
+"""Routes of raw events: list and get."""
 
 from typing import Annotated
 from uuid import UUID
@@ -9,55 +9,64 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from floe.api.access import GuardedRoute
-from floe.api.answers import reply, reply_single
-from floe.api.cursors import cut_page, read_number
-from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Moment, Number
-from floe.api.documents import gives
+from floe.api.deps import (
+    DEFAULT_LIMIT,
+    Cursor,
+    Limit,
+    RowId,
+    Timestamp,
+    cut_page,
+    read_id,
+    services_of,
+)
 from floe.api.errors import Fault
+from floe.api.openapi import route_docs
+from floe.api.responses import reply, reply_single
+from floe.api.schemas import to_schema
 from floe.api.schemas.events import EventAnswer, EventDetail, EventItem, EventPage
-from floe.api.schemas.fields import shaped
-from floe.api.services import services_of
 from floe.catalog.run_events import EventFilter, page_events
-from floe.catalog.run_events import get_event as get_by_number
-from floe.events.facets import list_notes
-from floe.events.payload import decompress
+from floe.catalog.run_events import get_event as get_by_id
+from floe.events.openlineage import decompress
+from floe.events.openlineage_facets import list_notes
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["events"])
 
 
-@router.get("/events", operation_id="list_events", summary="Events", **gives(EventPage, 400))
+@router.get(
+    "/events", operation_id="list_events", summary="List events", **route_docs(EventPage, 400)
+)
 def list_events(
     request: Request,
     *,
     run_uuid: UUID | None = None,
     process_key: Annotated[str | None, Query(min_length=1, max_length=600)] = None,
-    since: Moment = None,
-    until: Moment = None,
+    since: Timestamp = None,
+    until: Timestamp = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The newest first; by run, by process, and by the time that their sender gives."""
+    """Newest first; filter by run, process and event time."""
     wanted = EventFilter(None if run_uuid is None else str(run_uuid), process_key, since, until)
     with services_of(request).sessions.reading() as session:
-        rows = page_events(session, wanted, before_id=read_number(cursor), limit=limit + 1)
+        rows = page_events(session, wanted, before_id=read_id(cursor), limit=limit + 1)
     page, after = cut_page(rows, limit, lambda row: row.event_id)
-    return reply(EventPage([shaped(row, EventItem) for row in page], after))
+    return reply(EventPage([to_schema(row, EventItem) for row in page], after))
 
 
 @router.get(
     "/event/{event_id}",
     operation_id="get_event",
-    summary="One event with its body",
-    **gives(EventDetail, 404),
+    summary="Get an event with its body",
+    **route_docs(EventDetail, 404),
 )
-def get_event(request: Request, event_id: Number) -> Response:
-    """The body is the event as its sender wrote it.
+def get_event(request: Request, event_id: RowId) -> Response:
+    """The body is the event as sent.
 
-    `notes` lists the parts of its facets that do not fit their schema, and so were left out.
+    `notes` lists the parts of its facets that violate their schema and were ignored.
     """
     with services_of(request).sessions.reading() as session:
-        row = get_by_number(session, event_id)
-    detail = shaped(row, EventAnswer)
+        row = get_by_id(session, event_id)
+    detail = to_schema(row, EventAnswer)
     body = decompress(row.payload_json, row.payload_codec)
     detail.body = Raw(body)
     detail.notes = [Fault(note.path, note.message) for note in list_notes(body)]

@@ -1,4 +1,4 @@
-"""Is it up, may it be used, what has it counted, and who am I."""
+"""Routes of the platform: health, readiness, metrics, OpenAPI, caller, statistics."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -6,14 +6,14 @@ from starlette.responses import PlainTextResponse, Response
 
 from floe import __version__
 from floe.api.access import GuardedRoute
-from floe.api.answers import reply
-from floe.api.documents import gives, write_document
+from floe.api.deps import caller_of, services_of
 from floe.api.metrics import MEDIA_TYPE
+from floe.api.openapi import route_docs, write_document
+from floe.api.responses import reply
 from floe.api.schemas.governance import Caller, Health, Readiness, Stats
-from floe.api.services import caller_of, services_of
+from floe.catalog.database import count_rows
 from floe.catalog.migrate import check_catalog, known_revisions
 from floe.catalog.recording import CatalogUnavailableError
-from floe.catalog.stats import count_nouns
 from floe.events.ingest import DoorClosedError
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["platform"])
@@ -22,7 +22,7 @@ outside = APIRouter(route_class=GuardedRoute, tags=["platform"])
 
 @outside.get("/", operation_id="get_root", include_in_schema=False)
 async def get_root() -> Response:
-    """Say what this is."""
+    """Return the version and where the API is."""
     return PlainTextResponse(
         f"floe {__version__}\nThe API is under /api/v1, its description at /api/v1/openapi.json\n"
     )
@@ -31,28 +31,28 @@ async def get_root() -> Response:
 @outside.get(
     "/metrics",
     operation_id="get_metrics",
-    summary="Counters for Prometheus",
-    **gives(str, media_type="text/plain"),
+    summary="Get Prometheus metrics",
+    **route_docs(str, media_type="text/plain"),
 )
 def get_metrics(request: Request) -> Response:
-    """Requests by operation, events by what became of them, and the process itself."""
+    """Requests by operation, events by outcome, and figures of the process."""
     return Response(services_of(request).metrics.show(), media_type=MEDIA_TYPE)
 
 
-@router.get("/health", operation_id="get_health", summary="Is it up", **gives(Health))
+@router.get("/health", operation_id="get_health", summary="Get liveness", **route_docs(Health))
 async def get_health() -> Response:
-    """Answers as long as the process lives, whatever the catalog does."""
+    """200 while the process runs, even if the catalog is not available."""
     return reply(Health("up", __version__))
 
 
 @router.get(
-    "/readiness", operation_id="get_readiness", summary="May it be used", **gives(Readiness)
+    "/readiness", operation_id="get_readiness", summary="Get readiness", **route_docs(Readiness)
 )
 def get_readiness(request: Request) -> Response:
-    """Answers 200 when the catalog answers, has the tables that this floe needs, and takes events.
+    """200 if the catalog responds, has the current schema, and accepts events.
 
-    Else 503 says what is missing. After an event could not be stored, it stays 503 until that
-    event, which is retried every two seconds, has been stored.
+    Otherwise 503 with the reason. If an event could not be stored, it is retried every two
+    seconds, and readiness stays 503 until it has been stored.
     """
     services = services_of(request)
     if not services.door.is_open:
@@ -64,15 +64,20 @@ def get_readiness(request: Request) -> Response:
     return reply(Readiness("ready", known_revisions()[-1]))
 
 
-@router.get("/openapi.json", operation_id="get_openapi", summary="This document", **gives(dict))
+@router.get(
+    "/openapi.json",
+    operation_id="get_openapi",
+    summary="Get the OpenAPI document",
+    **route_docs(dict),
+)
 async def get_openapi(request: Request) -> Response:
-    """The OpenAPI document, from which clients are generated."""
+    """For generating clients."""
     return reply(write_document(request.app))
 
 
-@router.get("/me", operation_id="get_me", summary="Who am I", **gives(Caller))
+@router.get("/me", operation_id="get_me", summary="Get the caller", **route_docs(Caller))
 async def get_me(request: Request) -> Response:
-    """The caller as its token shows it: name, roles, team."""
+    """Name, roles, scopes and team of the token or session."""
     caller = caller_of(request)
     return reply(
         Caller(
@@ -86,8 +91,10 @@ async def get_me(request: Request) -> Response:
     )
 
 
-@router.get("/stats", operation_id="get_stats", summary="How much there is", **gives(Stats))
+@router.get(
+    "/stats", operation_id="get_stats", summary="Get catalog statistics", **route_docs(Stats)
+)
 def get_stats(request: Request) -> Response:
-    """How many datasets, versions, runs, events … the catalog holds."""
+    """RowId of datasets, versions, runs, events … in the catalog."""
     with services_of(request).sessions.reading() as session:
-        return reply(Stats(count_nouns(session)))
+        return reply(Stats(count_rows(session)))

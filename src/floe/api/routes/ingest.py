@@ -1,7 +1,7 @@
-"""The event door over HTTP: single events, and batches of them.
+"""Routes that receive events: single events, batches, and reports of legacy jobs.
 
-201 means committed. Bodies are read as bytes and never become anything but claims, because this
-is the path that every run of every job takes.
+201 means committed. Bodies are read as bytes and converted directly to claims, because every run
+of every job takes this path.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import islice
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter
@@ -17,14 +18,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from floe.api.access import GuardedRoute
-from floe.api.answers import reply
-from floe.api.bodies import JSON, MIB, NDJSON, Body, check_type
-from floe.api.documents import takes_events
-from floe.api.errors import BadBodyError, Fault, TooLargeError, UnfitValueError
-from floe.api.problems import status_of
-from floe.api.schemas.events import BatchAnswer, BatchSummary, FailedEvent
-from floe.api.services import Services, services_of
+from floe.api.bodies import JSON, MIB, NDJSON, Body, check_type, read_json
+from floe.api.deps import Services, services_of
+from floe.api.errors import BadBodyError, Fault, InvalidValueError, TooLargeError
+from floe.api.openapi import event_route_docs, route_docs
+from floe.api.responses import reply, status_of
+from floe.api.schemas.events import (
+    BatchAnswer,
+    BatchSummary,
+    DatasetReport,
+    FailedEvent,
+    ProcessReport,
+    Reported,
+)
 from floe.catalog.recording import EventClaim, EventFailedError
+from floe.client.messages import dataset_message, process_message, run_id_of
 from floe.errors import FloeError
 from floe.events.errors import BadEventError
 from floe.events.ingest import read_claim
@@ -32,29 +40,32 @@ from floe.events.ingest import read_claim
 MOST_EVENT_BYTES = 16 * MIB
 MOST_BATCH_BYTES = 64 * MIB
 MOST_EVENTS = 10_000
-# So many events of a batch share a transaction, and are read while those before are written.
+# Events of a batch per transaction; the next ones are read while these are written.
 EVENTS_AT_ONCE = 125
-# A body beyond this is read in a thread, so that others need not wait for it.
+# Larger bodies are read in a thread, so that they do not block other requests.
 LARGE_BYTES = 256 * 1024
-# A line from its first letter on, however many empty ones stand before it.
+# A non-empty line, without leading whitespace or empty lines.
 LINE, NOTHING = re.compile(rb"[^\s][^\n]*"), msgspec.Raw()
-COMMITTED, REFUSED, RETRIABLE = "committed", "refused", "retriable"
+COMMITTED, REJECTED, RETRIABLE = "committed", "refused", "retriable"
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["events"])
 
 
 @router.post(
-    "/lineage", operation_id="send_event", summary="Send an OpenLineage event", **takes_events(201)
+    "/lineage",
+    operation_id="send_event",
+    summary="Send an OpenLineage event",
+    **event_route_docs(201),
 )
 @router.post(
-    "/run_event", operation_id="send_run_event", summary="Send a run event", **takes_events(201)
+    "/run_event", operation_id="send_run_event", summary="Send a run event", **event_route_docs(201)
 )
 async def send_event(request: Request) -> Response:
-    """Take one event: of a run, of a job or of a dataset.
+    """Receive a run, job or dataset event.
 
-    201 means that it is committed, with all that follows from it. The same event again changes
-    nothing. `historical=true` fills history and triggers nothing, and so does an event
-    that is older than events are kept.
+    201 means that the event and its effects are committed. Sending the same event again changes
+    nothing. With `historical=true`, the event only adds to the history and triggers nothing; so
+    does an event older than the retention of events.
     """
     services, historical = services_of(request), _historical(request)
     check_type(request, JSON)
@@ -66,14 +77,14 @@ async def send_event(request: Request) -> Response:
 @router.post(
     "/lineage/batch",
     operation_id="send_batch",
-    summary="Send many events",
-    **takes_events(200, batch=True),
+    summary="Send a batch of events",
+    **event_route_docs(200, batch=True),
 )
 async def send_batch(request: Request) -> Response:
-    """Take a JSON array of events, or one event a line (application/x-ndjson).
+    """Receive a JSON array of events, or one event per line (application/x-ndjson).
 
-    Events that are taken are committed when the answer comes. Each one that is not is listed with
-    its place and the reason, and whether sending it again can help.
+    Accepted events are committed before the response. Each rejected event is listed with its
+    index, the reason, and whether to retry it.
     """
     services, historical = services_of(request), _historical(request)
     kind = check_type(request, JSON, NDJSON)
@@ -82,79 +93,79 @@ async def send_batch(request: Request) -> Response:
 
 
 async def take_event(services: Services, body: bytes, *, historical: bool = False) -> None:
-    """Read an event, hand it in, and wait for its commit."""
+    """Read an event, pass it to the event door, and wait for its commit."""
     read = partial(
         read_claim, body, historical=historical, retention=services.retention, foreign=True
     )
     try:
         claim = read() if len(body) < LARGE_BYTES else await run_in_threadpool(read)
-        wrong = await services.door.write([claim])
+        errors = await services.door.write([claim])
     except FloeError as error:
         services.metrics.count_events(_outcome(error))
         raise
-    if wrong:
-        services.metrics.count_events(_outcome(wrong[0]))
-        raise wrong[0]
+    if errors:
+        services.metrics.count_events(_outcome(errors[0]))
+        raise errors[0]
     services.metrics.count_events(COMMITTED)
 
 
 async def _take_batch(services: Services, body: bytes, kind: str, *, historical: bool) -> Response:
     events = await run_in_threadpool(_split, body, kind)
     received = len(events)
-    wrong = await _take_events(services, events, historical=historical)
-    outcomes = {index: _outcome(error) for index, error in wrong.items()}
+    errors = await _take_events(services, events, historical=historical)
+    outcomes = {index: _outcome(error) for index, error in errors.items()}
     retriable = sum(outcome == RETRIABLE for outcome in outcomes.values())
     if retriable and retriable == received:
-        raise next(iter(wrong.values()))
-    services.metrics.count_events(COMMITTED, received - len(wrong))
-    services.metrics.count_events(REFUSED, len(wrong) - retriable)
+        raise next(iter(errors.values()))
+    services.metrics.count_events(COMMITTED, received - len(errors))
+    services.metrics.count_events(REJECTED, len(errors) - retriable)
     services.metrics.count_events(RETRIABLE, retriable)
     return reply(
         BatchAnswer(
-            "partial_success" if wrong else "success",
+            "partial_success" if errors else "success",
             BatchSummary(
-                received, received - len(wrong), len(wrong), retriable, len(wrong) - retriable
+                received, received - len(errors), len(errors), retriable, len(errors) - retriable
             ),
             [
                 FailedEvent(index, str(error), outcomes[index] == RETRIABLE)
-                for index, error in sorted(wrong.items())
+                for index, error in sorted(errors.items())
             ],
         )
     )
 
 
-# A claim with its place in the batch.
-_Placed = tuple[int, EventClaim]
+# A claim with its index in the batch.
+_IndexedClaim = tuple[int, EventClaim]
 
 
 async def _take_events(
     services: Services, events: Sequence[bytes], *, historical: bool
 ) -> dict[int, FloeError]:
-    """Read some events while the ones before them are written; return what is wrong, by place."""
+    """Read events while the previous ones are written; return the errors by index."""
     read = partial(read_claim, historical=historical, retention=services.retention, foreign=True)
-    wrong: dict[int, FloeError] = {}
+    errors: dict[int, FloeError] = {}
     async with asyncio.TaskGroup() as writing:
         before: asyncio.Task[None] | None = None
         for start in range(0, len(events), EVENTS_AT_ONCE):
-            some = range(start, min(start + EVENTS_AT_ONCE, len(events)))
-            claims, unread = await run_in_threadpool(_read_some, events, some, read)
-            wrong.update(unread)
+            indexes = range(start, min(start + EVENTS_AT_ONCE, len(events)))
+            claims, unread = await run_in_threadpool(_read_events, events, indexes, read)
+            errors.update(unread)
             if before is not None:
                 await before
-            before = writing.create_task(_hand_in(services, claims, wrong))
-    return wrong
+            before = writing.create_task(_write_claims(services, claims, errors))
+    return errors
 
 
-async def _hand_in(
-    services: Services, claims: Sequence[_Placed], wrong: dict[int, FloeError]
+async def _write_claims(
+    services: Services, claims: Sequence[_IndexedClaim], errors: dict[int, FloeError]
 ) -> None:
     if not claims:
         return
     try:
-        refused = await services.door.write([claim for _, claim in claims])
+        rejected = await services.door.write([claim for _, claim in claims])
     except FloeError as error:
-        refused = dict.fromkeys(range(len(claims)), error)
-    wrong.update({claims[place][0]: error for place, error in refused.items()})
+        rejected = dict.fromkeys(range(len(claims)), error)
+    errors.update({claims[index][0]: error for index, error in rejected.items()})
 
 
 def _split(body: bytes, kind: str) -> list[bytes]:
@@ -164,53 +175,91 @@ def _split(body: bytes, kind: str) -> list[bytes]:
     return events
 
 
-def _read_some(
-    events: Sequence[bytes], some: range, read: Callable[[bytes], EventClaim]
-) -> tuple[list[_Placed], dict[int, FloeError]]:
-    claims: list[_Placed] = []
-    wrong: dict[int, FloeError] = {}
-    for index in some:
+def _read_events(
+    events: Sequence[bytes], indexes: range, read: Callable[[bytes], EventClaim]
+) -> tuple[list[_IndexedClaim], dict[int, FloeError]]:
+    claims: list[_IndexedClaim] = []
+    errors: dict[int, FloeError] = {}
+    for index in indexes:
         try:
             claims.append((index, read(events[index])))
         except (BadEventError, EventFailedError) as error:
-            wrong[index] = error
-    return claims, wrong
+            errors[index] = error
+    return claims, errors
 
 
 def _split_array(body: bytes) -> list[bytes]:
-    """Return each event's own bytes, because they are what is kept and hashed."""
+    """Return the bytes of each event, because these are stored and hashed."""
     try:
         parts = msgspec.structs.astuple(_list_decoder(MOST_EVENTS + 1).decode(body))
     except msgspec.ValidationError as error:
-        raise UnfitValueError([Fault("$", "must be a list of events")]) from error
+        raise InvalidValueError([Fault("$", "must be a list of events")]) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadBodyError(f"The body is not JSON: {str(error).rstrip('.')}.") from error
     except RecursionError as error:
-        raise UnfitValueError([Fault("$", "is nested too deeply")]) from error
+        raise InvalidValueError([Fault("$", "is nested too deeply")]) from error
     return [event for event in map(bytes, parts) if event]
 
 
 @cache
 def _list_decoder(most: int) -> "msgspec.json.Decoder[msgspec.Struct]":
-    """Reads a list up to so many elements, and passes over the rest.
+    """Return a decoder that reads the first elements of a list and skips the rest.
 
-    As a list it would take memory for each of its elements, of which a few kilobytes of gzip can
-    hold millions.
+    A list decoder would need memory for each element, and a few kilobytes of gzip can contain
+    millions.
     """
-    fields = [(f"event_{place}", msgspec.Raw, NOTHING) for place in range(most)]
+    fields = [(f"event_{index}", msgspec.Raw, NOTHING) for index in range(most)]
     return msgspec.json.Decoder(msgspec.defstruct("Events", fields, array_like=True, gc=False))
 
 
 def _split_lines(body: bytes) -> list[bytes]:
-    return [found[0].rstrip() for found in islice(LINE.finditer(body), MOST_EVENTS + 1)]
+    return [line[0].rstrip() for line in islice(LINE.finditer(body), MOST_EVENTS + 1)]
 
 
 def _outcome(error: FloeError) -> str:
-    return RETRIABLE if status_of(error) == 503 else REFUSED
+    return RETRIABLE if status_of(error) == 503 else REJECTED
 
 
 def _historical(request: Request) -> bool:
     given = request.query_params.get("historical", "false").lower()
     if given not in ("true", "false"):
-        raise UnfitValueError([Fault("query.historical", "must be true or false")])
+        raise InvalidValueError([Fault("query.historical", "must be true or false")])
     return given == "true"
+
+
+legacy_router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["events"])
+
+
+@legacy_router.post(
+    "/register_dataset",
+    operation_id="register_dataset",
+    summary="Report that a version of a dataset is ready or failed",
+    **route_docs(Reported, 400, 413, 415, takes=DatasetReport, status=201),
+)
+async def register_dataset(request: Request) -> Response:
+    """For legacy jobs. 201 means committed; repeating the report changes nothing."""
+    report = await read_json(request, DatasetReport)
+    services = services_of(request)
+    message = dataset_message(**_given(report), lake=services.lake)
+    await take_event(services, msgspec.json.encode(message))
+    return reply(Reported(run_id_of(message)), 201)
+
+
+@legacy_router.post(
+    "/register_process",
+    operation_id="register_process",
+    summary="Report that a process started or ended",
+    **route_docs(Reported, 400, 413, 415, takes=ProcessReport, status=201),
+)
+async def register_process(request: Request) -> Response:
+    """For legacy jobs. Reports with one run id belong to one run. 201 means committed."""
+    report = await read_json(request, ProcessReport)
+    services = services_of(request)
+    message = process_message(**_given(report), lake=services.lake)
+    await take_event(services, msgspec.json.encode(message))
+    return reply(Reported(run_id_of(message)), 201)
+
+
+def _given(report: msgspec.Struct) -> dict[str, Any]:
+    given: dict[str, Any] = msgspec.to_builtins(report)
+    return {name: value for name, value in given.items() if value is not None}

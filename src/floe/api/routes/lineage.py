@@ -1,4 +1,4 @@
-"""Lineage of datasets, processes and columns, and impact."""
+"""Routes of lineage: of datasets, processes and columns, and impact."""
 
 from typing import Annotated
 
@@ -7,26 +7,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from floe.api.access import GuardedRoute
-from floe.api.answers import reply
 from floe.api.deps import (
     Depth,
     FullName,
-    Moment,
-    Number,
+    RowId,
+    Timestamp,
+    services_of,
 )
-from floe.api.documents import gives
+from floe.api.openapi import route_docs
+from floe.api.responses import reply
 from floe.api.routes.processes import ProcessKey
 from floe.api.schemas.lineage import (
     ColumnEdgeItem,
     ColumnGraph,
-    ColumnItem,
     GraphEdge,
-    GraphNode,
     ImpactSummary,
     LineageGraph,
     SlaAtRisk,
 )
-from floe.api.services import services_of
 from floe.catalog import find_dataset, find_process
 from floe.catalog.column_lineage import Side, walk_columns
 from floe.catalog.datasets import get_dataset
@@ -35,8 +33,8 @@ from floe.catalog.impact import WHOLE_GRAPH, SlaImpact, summarize_impact
 from floe.catalog.lineage import DEFAULT_DEPTH, MAX_NODES, Direction, Kind, Lineage, walk_lineage
 from floe.catalog.processes import get_process
 
-Shown = Annotated[Kind, Query(description="Show both, or leave one kind of node out.")]
-Most = Annotated[int, Query(ge=1, le=MAX_NODES, description="Stop after so many nodes.")]
+Shown = Annotated[Kind, Query(description="Kinds of nodes to return.")]
+Most = Annotated[int, Query(ge=1, le=MAX_NODES, description="Maximum number of nodes.")]
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["lineage"])
 
@@ -44,8 +42,8 @@ router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["lineage"])
 @router.get(
     "/dataset/lineage",
     operation_id="find_dataset_lineage",
-    summary="Lineage of a dataset by name",
-    **gives(LineageGraph, 404, 409),
+    summary="Get the lineage of a dataset by name",
+    **route_docs(LineageGraph, 404, 409),
 )
 def find_dataset_lineage(
     request: Request,
@@ -54,10 +52,10 @@ def find_dataset_lineage(
     direction: Direction = "downstream",
     depth: Depth = DEFAULT_DEPTH,
     show: Shown = "both",
-    as_of: Moment = None,
+    as_of: Timestamp = None,
     most: Most = MAX_NODES,
 ) -> Response:
-    """Where its data comes from, or what depends on it."""
+    """Where its data comes from (upstream), or what depends on it (downstream)."""
     with services_of(request).sessions.reading() as session:
         start = Node(DATASET, find_dataset(session, full_name).dataset_id)
         return _graph(
@@ -68,20 +66,20 @@ def find_dataset_lineage(
 @router.get(
     "/dataset/{dataset_id}/lineage",
     operation_id="get_dataset_lineage",
-    summary="Lineage of a dataset",
-    **gives(LineageGraph, 404),
+    summary="Get the lineage of a dataset",
+    **route_docs(LineageGraph, 404),
 )
 def get_dataset_lineage(
     request: Request,
-    dataset_id: Number,
+    dataset_id: RowId,
     *,
     direction: Direction = "downstream",
     depth: Depth = DEFAULT_DEPTH,
     show: Shown = "both",
-    as_of: Moment = None,
+    as_of: Timestamp = None,
     most: Most = MAX_NODES,
 ) -> Response:
-    """Where its data comes from, or what depends on it."""
+    """Where its data comes from (upstream), or what depends on it (downstream)."""
     with services_of(request).sessions.reading() as session:
         start = Node(DATASET, get_dataset(session, dataset_id).dataset_id)
         return _graph(
@@ -92,8 +90,8 @@ def get_dataset_lineage(
 @router.get(
     "/process/lineage",
     operation_id="find_process_lineage",
-    summary="Lineage of a process by key",
-    **gives(LineageGraph, 404, 409),
+    summary="Get the lineage of a process by key",
+    **route_docs(LineageGraph, 404, 409),
 )
 def find_process_lineage(
     request: Request,
@@ -102,10 +100,10 @@ def find_process_lineage(
     direction: Direction = "downstream",
     depth: Depth = DEFAULT_DEPTH,
     show: Shown = "both",
-    as_of: Moment = None,
+    as_of: Timestamp = None,
     most: Most = MAX_NODES,
 ) -> Response:
-    """What it depends on, or what depends on it."""
+    """What it depends on (upstream), or what depends on it (downstream)."""
     with services_of(request).sessions.reading() as session:
         start = Node(PROCESS, find_process(session, process_key).process_id)
         return _graph(
@@ -116,20 +114,20 @@ def find_process_lineage(
 @router.get(
     "/process/{process_id}/lineage",
     operation_id="get_process_lineage",
-    summary="Lineage of a process",
-    **gives(LineageGraph, 404),
+    summary="Get the lineage of a process",
+    **route_docs(LineageGraph, 404),
 )
 def get_process_lineage(
     request: Request,
-    process_id: Number,
+    process_id: RowId,
     *,
     direction: Direction = "downstream",
     depth: Depth = DEFAULT_DEPTH,
     show: Shown = "both",
-    as_of: Moment = None,
+    as_of: Timestamp = None,
     most: Most = MAX_NODES,
 ) -> Response:
-    """What it depends on, or what depends on it."""
+    """What it depends on (upstream), or what depends on it (downstream)."""
     with services_of(request).sessions.reading() as session:
         start = Node(PROCESS, get_process(session, process_id).process_id)
         return _graph(
@@ -137,15 +135,15 @@ def get_process_lineage(
         )
 
 
-def _graph(found: Lineage) -> Response:
+def _graph(lineage: Lineage) -> Response:
     return reply(
         LineageGraph(
-            [GraphNode(*node) for node in found.nodes],
+            lineage.nodes,
             [
                 GraphEdge(source[0], source[1], target[0], target[1], role, known_by, via)
-                for source, target, role, known_by, via in found.edges
+                for source, target, role, known_by, via in lineage.edges
             ],
-            found.truncated,
+            lineage.truncated,
         )
     )
 
@@ -153,29 +151,29 @@ def _graph(found: Lineage) -> Response:
 @router.get(
     "/dataset/{dataset_id}/columns/lineage",
     operation_id="get_column_lineage",
-    summary="Lineage of columns",
-    **gives(ColumnGraph, 404),
+    summary="Get column lineage",
+    **route_docs(ColumnGraph, 404),
 )
 def get_column_lineage(
     request: Request,
-    dataset_id: Number,
+    dataset_id: RowId,
     *,
     column: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     direction: Side = "upstream",
     depth: Depth = DEFAULT_DEPTH,
 ) -> Response:
-    """Which columns feed a column, or which it feeds; without a column those of all of them."""
+    """The columns upstream or downstream of a column; by default, of all columns."""
     with services_of(request).sessions.reading() as session:
         dataset = get_dataset(session, dataset_id)
-        found = walk_columns(session, dataset, column, direction, depth)
+        lineage = walk_columns(session, dataset, column, direction, depth)
     return reply(
         ColumnGraph(
-            [ColumnItem(*one) for one in found.columns],
+            lineage.columns,
             [
                 ColumnEdgeItem(*link.source, *link.target, link.kind, link.process)
-                for link in found.edges
+                for link in lineage.edges
             ],
-            found.truncated,
+            lineage.truncated,
         )
     )
 
@@ -183,26 +181,26 @@ def get_column_lineage(
 @router.get(
     "/dataset/{dataset_id}/impact",
     operation_id="get_impact",
-    summary="What is affected when a dataset is late or wrong",
-    **gives(ImpactSummary, 404),
+    summary="Get the impact of a late or wrong dataset",
+    **route_docs(ImpactSummary, 404),
 )
 def get_impact(
     request: Request,
-    dataset_id: Number,
+    dataset_id: RowId,
     depth: Annotated[int, Query(ge=1, le=WHOLE_GRAPH)] = WHOLE_GRAPH,
 ) -> Response:
-    """Everything downstream, the teams that own it, and the promises in danger."""
+    """Everything downstream, the teams that own it, and the SLAs at risk."""
     with services_of(request).sessions.reading() as session:
         get_dataset(session, dataset_id)
-        found = summarize_impact(session, dataset_id, depth)
+        impact = summarize_impact(session, dataset_id, depth)
     return reply(
         ImpactSummary(
-            [GraphNode(*node) for node in found.datasets],
-            [GraphNode(*node) for node in found.processes],
-            found.by_depth,
-            found.teams,
-            [_at_risk(one) for one in found.slas],
-            found.truncated,
+            impact.datasets,
+            impact.processes,
+            impact.by_depth,
+            impact.teams,
+            [_at_risk(sla) for sla in impact.slas],
+            impact.truncated,
         )
     )
 

@@ -1,32 +1,25 @@
-"""Processes: listed by key, and one with what it reads and writes and its newest runs."""
+"""Routes of processes: list, and details with inputs, outputs and newest runs."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from floe.api.access import GuardedRoute
-from floe.api.answers import reply, reply_single
-from floe.api.cursors import cut_page, read_text
-from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Number
-from floe.api.documents import gives
-from floe.api.schemas.processes import ProcessDetail, ProcessItem, ProcessPage, RunItem
-from floe.api.services import services_of
-from floe.catalog import describe_sla
+from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, RowId, cut_page, read_text, services_of
+from floe.api.openapi import route_docs
+from floe.api.responses import reply, reply_single
+from floe.api.schemas.processes import ProcessPage
 from floe.catalog import find_process as find_by_key
-from floe.catalog.processes import describe_contract, page_processes
-from floe.catalog.processes import get_process as get_by_number
-from floe.catalog.runs import page_runs
-
-RUNS_SHOWN = 10
+from floe.catalog.processes import ProcessDetail, describe_process, page_processes
 
 ProcessKey = Annotated[
     str,
     Query(
         min_length=1,
         max_length=600,
-        description="Its key, its name where that is unique, or its number.",
+        description="Key, unique name or id of the process.",
         examples=["AUTOSYS/BOX/JobA"],
     ),
 ]
@@ -38,8 +31,8 @@ router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["processes"
 @router.get(
     "/processes",
     operation_id="list_processes",
-    summary="Processes by key",
-    **gives(ProcessPage, 400),
+    summary="List processes",
+    **route_docs(ProcessPage, 400),
 )
 def list_processes(
     request: Request,
@@ -47,45 +40,34 @@ def list_processes(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Declared ones and those that only events have shown."""
+    """Declared processes, and processes known only from events; by key."""
     with services_of(request).sessions.reading() as session:
         rows = page_processes(
             session, limit + 1, after=read_text(cursor) or "", statuses=status or ()
         )
-    page, after = cut_page(rows, limit, lambda row: row.process_key)
-    return reply(ProcessPage([ProcessItem(*row) for row in page], after))
+    return reply(ProcessPage(*cut_page(rows, limit, lambda row: row.process_key)))
 
 
 @router.get(
     "/process/{process_id}",
     operation_id="get_process",
-    summary="One process with its newest runs",
-    **gives(ProcessDetail, 404),
+    summary="Get a process with its newest runs",
+    **route_docs(ProcessDetail, 404),
 )
-def get_process(request: Request, process_id: Number) -> Response:
-    """What it reads and writes, and how it ran lately."""
+def get_process(request: Request, process_id: RowId) -> Response:
+    """With its inputs, outputs and newest runs."""
     with services_of(request).sessions.reading() as session:
-        return reply_single(request, _detail(session, process_id))
+        return reply_single(request, describe_process(session, process_id))
 
 
 @router.get(
     "/process",
     operation_id="find_process",
-    summary="The same by key",
-    **gives(ProcessDetail, 404, 409),
+    summary="Get a process by key",
+    **route_docs(ProcessDetail, 404, 409),
 )
 def find_process(request: Request, process_key: ProcessKey) -> Response:
-    """Keys hold slashes, so they come as a parameter."""
+    """Keys contain slashes, so the key is a query parameter."""
     with services_of(request).sessions.reading() as session:
-        return reply_single(request, _detail(session, find_by_key(session, process_key).process_id))
-
-
-def _detail(session: Any, process_id: int) -> ProcessDetail:
-    *shown, sla_id = get_by_number(session, process_id)
-    detail = ProcessDetail(*shown)
-    contract = describe_contract(session, process_id)
-    detail.inputs, detail.outputs = contract.inputs, contract.outputs
-    detail.sla = describe_sla(session, sla_id)
-    runs = page_runs(session, RUNS_SHOWN, process_id=process_id)
-    detail.runs = [RunItem(*run) for run in runs]
-    return detail
+        process = find_by_key(session, process_key)
+        return reply_single(request, describe_process(session, process.process_id))

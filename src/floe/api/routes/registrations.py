@@ -1,4 +1,4 @@
-"""Registrations: ask for a dataset, and decide about it; and the audit log that shows who did."""
+"""Routes of registrations and the audit log."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,13 +9,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from floe.api.access import GuardedRoute
-from floe.api.answers import reply, reply_single
 from floe.api.bodies import read_json
-from floe.api.cursors import cut_page, read_number
-from floe.api.deps import DEFAULT_LIMIT, Cursor, Limit, Number
-from floe.api.documents import gives
+from floe.api.deps import (
+    DEFAULT_LIMIT,
+    Cursor,
+    Limit,
+    RowId,
+    caller_of,
+    cut_page,
+    read_id,
+    services_of,
+)
+from floe.api.openapi import route_docs
+from floe.api.responses import reply, reply_single
+from floe.api.schemas import to_schema
 from floe.api.schemas.datasets import DatasetRequest
-from floe.api.schemas.fields import shaped
 from floe.api.schemas.governance import (
     AuditItem,
     AuditPage,
@@ -23,19 +31,18 @@ from floe.api.schemas.governance import (
     RegistrationItem,
     RegistrationPage,
 )
-from floe.api.services import caller_of, services_of
 from floe.catalog.audit import list_audit as page_audit
 from floe.catalog.audit import record_audit
 from floe.catalog.datasets import get_dataset
 from floe.catalog.registrations import approve_registration as approve
-from floe.catalog.registrations import get_registration as get_by_number
+from floe.catalog.registrations import get_registration as get_by_id
 from floe.catalog.registrations import page_registrations
 from floe.catalog.registrations import reject_registration as reject
 from floe.catalog.registrations import submit_registration as submit
 
 if TYPE_CHECKING:
+    from floe.catalog.database import Sessions
     from floe.catalog.principals import Identity
-    from floe.catalog.sessions import Sessions
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["governance"])
 
@@ -43,13 +50,13 @@ router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["governance
 @router.post(
     "/dataset/register",
     operation_id="submit_registration",
-    summary="Ask for a dataset to be registered",
-    **gives(RegistrationItem, 400, 409, 413, 415, takes=DatasetRequest, status=201),
+    summary="Request the registration of a dataset",
+    **route_docs(RegistrationItem, 400, 409, 413, 415, takes=DatasetRequest, status=201),
 )
 async def submit_registration(request: Request) -> Response:
-    """It is there as a draft until a steward approves it.
+    """A new dataset is a DRAFT until a steward approves it.
 
-    One that is known from events only stays as it is until then.
+    A dataset already known from events does not change until then.
     """
     wanted = await read_json(request, DatasetRequest)
     sessions, caller = services_of(request).sessions, caller_of(request)
@@ -83,8 +90,8 @@ def _submit(sessions: "Sessions", caller: "Identity", wanted: DatasetRequest) ->
 @router.get(
     "/registrations",
     operation_id="list_registrations",
-    summary="Requests to register datasets",
-    **gives(RegistrationPage, 400),
+    summary="List registration requests",
+    **route_docs(RegistrationPage, 400),
 )
 def list_registrations(
     request: Request,
@@ -93,60 +100,60 @@ def list_registrations(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """The oldest first."""
+    """Oldest first."""
     with services_of(request).sessions.reading() as session:
         rows = page_registrations(
-            session, status=status, after_id=read_number(cursor) or 0, limit=limit + 1
+            session, status=status, after_id=read_id(cursor) or 0, limit=limit + 1
         )
     page, after = cut_page(rows, limit, lambda row: row.reg_id)
-    return reply(RegistrationPage([shaped(row, RegistrationItem) for row in page], after))
+    return reply(RegistrationPage([to_schema(row, RegistrationItem) for row in page], after))
 
 
 @router.get(
     "/registration/{reg_id}",
     operation_id="get_registration",
-    summary="One request",
-    **gives(RegistrationItem, 404),
+    summary="Get a registration request",
+    **route_docs(RegistrationItem, 404),
 )
-def get_registration(request: Request, reg_id: Number) -> Response:
-    """What was asked for, by whom, and what was decided."""
+def get_registration(request: Request, reg_id: RowId) -> Response:
+    """What was requested, by whom, and the decision."""
     with services_of(request).sessions.reading() as session:
-        return reply_single(request, _item(session, get_by_number(session, reg_id)))
+        return reply_single(request, _item(session, get_by_id(session, reg_id)))
 
 
 @router.post(
     "/registration/{reg_id}/approve",
     operation_id="approve_registration",
-    summary="Approve a request",
-    **gives(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
+    summary="Approve a registration request",
+    **route_docs(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
 )
-async def approve_registration(request: Request, reg_id: Number) -> Response:
-    """The dataset becomes active, and what was asked for holds, whatever events say."""
+async def approve_registration(request: Request, reg_id: RowId) -> Response:
+    """The dataset becomes ACTIVE; events do not overwrite the requested values."""
     return await _decide(request, reg_id, "approve")
 
 
 @router.post(
     "/registration/{reg_id}/reject",
     operation_id="reject_registration",
-    summary="Reject a request",
-    **gives(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
+    summary="Reject a registration request",
+    **route_docs(RegistrationItem, 400, 404, 409, 413, 415, takes=Decision, may_be_empty=True),
 )
-async def reject_registration(request: Request, reg_id: Number) -> Response:
-    """The draft is deprecated and stays as a record; it can be asked for again.
+async def reject_registration(request: Request, reg_id: RowId) -> Response:
+    """The draft is deprecated and kept as a record; it can be requested again.
 
-    A dataset that was known from events before stays as it is.
+    A dataset already known from events does not change.
     """
     return await _decide(request, reg_id, "reject")
 
 
 async def _decide(request: Request, reg_id: int, verdict: str) -> Response:
-    said = Decision() if says_nothing(request) else await read_json(request, Decision)
+    decision = Decision() if has_no_body(request) else await read_json(request, Decision)
     sessions, caller = services_of(request).sessions, caller_of(request)
-    return await run_in_threadpool(_write_decision, sessions, caller, reg_id, verdict, said)
+    return await run_in_threadpool(_write_decision, sessions, caller, reg_id, verdict, decision)
 
 
-def says_nothing(request: Request) -> bool:
-    """Tell whether a request has no body, whatever content type it gives."""
+def has_no_body(request: Request) -> bool:
+    """Return whether a request has no body, whatever its content type."""
     headers = request.headers
     return headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
 
@@ -155,12 +162,12 @@ _VERDICTS = {"approve": approve, "reject": reject}
 
 
 def _write_decision(
-    sessions: "Sessions", caller: "Identity", reg_id: int, verdict: str, said: Decision
+    sessions: "Sessions", caller: "Identity", reg_id: int, verdict: str, decision: Decision
 ) -> Response:
     with sessions.writing() as session:
-        before = get_by_number(session, reg_id).status
+        before = get_by_id(session, reg_id).status
         registration = _VERDICTS[verdict](
-            session, reg_id, reviewer=caller.name, comment=said.comment
+            session, reg_id, reviewer=caller.name, comment=decision.comment
         )
         item = _item(session, registration)
         record_audit(
@@ -171,19 +178,19 @@ def _write_decision(
             str(reg_id),
             before={"status": before},
             after={"status": registration.status, "dataset": item.full_name},
-            reason=said.comment,
+            reason=decision.comment,
         )
     return reply(item)
 
 
 def _item(session: Any, registration: Any) -> RegistrationItem:
-    item = shaped(registration, RegistrationItem)
+    item = to_schema(registration, RegistrationItem)
     item.full_name = get_dataset(session, registration.dataset_id).full_name
     return item
 
 
 @router.get(
-    "/audit", operation_id="list_audit", summary="Who changed what", **gives(AuditPage, 400)
+    "/audit", operation_id="list_audit", summary="List the audit log", **route_docs(AuditPage, 400)
 )
 def list_audit(
     request: Request,
@@ -193,14 +200,14 @@ def list_audit(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """With the values before and after, the newest first."""
+    """Who changed what, with the values before and after, newest first."""
     with services_of(request).sessions.reading() as session:
         rows = page_audit(
             session,
             object_type=object_type,
             object_key=object_key,
-            before_id=read_number(cursor),
+            before_id=read_id(cursor),
             limit=limit + 1,
         )
         page, after = cut_page(rows, limit, lambda row: row.audit_id)
-        return reply(AuditPage([shaped(row, AuditItem) for row in page], after))
+        return reply(AuditPage([to_schema(row, AuditItem) for row in page], after))

@@ -1,4 +1,4 @@
-"""Datasets, as the API shows and takes them."""
+"""Schemas of datasets and their versions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,53 +6,89 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from floe.api.schemas.fields import Category, Format, Name, Namespace, Prose, Words
-from floe.api.schemas.versions import VersionItem
+from floe.api.schemas import Category, Format, Name, Namespace, Prose, Reason, Words
 from floe.catalog.datasets import Tally
+from floe.catalog.impact import DerivedVersion
 from floe.catalog.schemas import Column
 from floe.catalog.search import DatasetHit, FacetCount
+from floe.catalog.version_queries import VersionRow
 
 
-class ProcessLink(Struct):
-    """A process next to a dataset."""
-
-    process_id: int
-    process_key: str
-    name: str | None
-    team: str | None
-
-
-class DatasetDetail(Struct):
-    """A dataset with its columns, its newest versions, and who writes and reads it."""
+class VersionDetail(VersionRow, kw_only=True):
+    """A version with all details."""
 
     dataset_id: int
-    namespace: str
-    name: str
-    full_name: str
-    description: str | None
-    category: str | None
-    default_format: str | None
-    owner_team: str | None
-    owner_email: str | None
-    status: str
-    timezone: str | None
-    needs_validation: bool
-    curated: bool
-    schema_hash: str | None
-    declaration_json: Any
-    created_by: str | None
-    created_at: datetime
-    updated_at: datetime | None
-    tags: Sequence[str] = ()
-    sla: str | None = None
+    seq: int
+    path: str | None
+    checksum: str | None
+    legal_hold: bool
+    metadata_json: Any
+    full_name: str = ""
     columns: Sequence[Column] = ()
-    versions: Sequence[VersionItem] = ()
-    producers: Sequence[ProcessLink] = ()
-    consumers: Sequence[ProcessLink] = ()
+
+
+class VersionPage(Struct):
+    """A page of versions, newest first."""
+
+    items: Sequence[VersionRow]
+    next: str | None
+
+
+class Retraction(Struct, forbid_unknown_fields=True):
+    """Why a version is retracted."""
+
+    reason: Reason
+
+
+class Retracted(Struct):
+    """A retracted version, the version that is READY instead, and affected versions."""
+
+    retracted: str
+    ready_again: str | None
+    still_shown: bool
+    built_on: Sequence[DerivedVersion] = ()
+    """Readable versions computed from it, nearest first."""
+
+
+class SchemaItem(Struct):
+    """An observed schema of a dataset."""
+
+    schema_hash: str
+    first_seen: datetime
+    last_seen: datetime
+    columns: Sequence[Column]
+
+
+class SchemaPage(Struct):
+    """A page of observed schemas of a dataset, newest first."""
+
+    items: Sequence[SchemaItem]
+    next: str | None
+
+
+class Retyped(Struct):
+    """A column whose type changed."""
+
+    column: str
+    before: str
+    after: str
+
+
+class SchemaChange(Struct):
+    """The differences between the schemas of two versions."""
+
+    before: str
+    after: str
+    breaking: bool
+    added: Sequence[str]
+    removed: Sequence[str]
+    retyped: Sequence[Retyped]
+    tightened: Sequence[str]
+    loosened: Sequence[str]
 
 
 class DatasetPage(Struct):
-    """A page of datasets. Total and facets are counted over all hits, on the first page only."""
+    """A page of datasets. Total and facets cover all matches, on the first page only."""
 
     items: Sequence[DatasetHit]
     next: str | None
@@ -62,7 +98,7 @@ class DatasetPage(Struct):
 
 
 class DatasetChange(Struct, forbid_unknown_fields=True):
-    """What to change of a dataset; what is left out stays as it is."""
+    """Changes to a dataset; omitted fields are not changed."""
 
     description: Prose | UnsetType | None = UNSET
     category: Category | UnsetType | None = UNSET
@@ -85,7 +121,7 @@ class DatasetRequest(Struct, forbid_unknown_fields=True):
 
 
 class HistoryItem(Struct):
-    """A moment in the life of a dataset or of a version."""
+    """An event in the history of a dataset or version."""
 
     dataset_event_id: int
     dataset_version_id: int | None
@@ -96,21 +132,21 @@ class HistoryItem(Struct):
 
 
 class HistoryPage(Struct):
-    """A page of a dataset's history, the newest first."""
+    """A page of a dataset's history, newest first."""
 
     items: Sequence[HistoryItem]
     next: str | None
 
 
 class TallyPage(Struct):
-    """A page of values and how many datasets have each."""
+    """A page of values with their number of datasets."""
 
     items: Sequence[Tally]
     next: str | None
 
 
 class StaleItem(Struct):
-    """A dataset whose newest version is older than its SLA allows, or that has none."""
+    """A dataset whose newest version is older than its SLA allows, or missing."""
 
     dataset_id: int
     full_name: str
@@ -119,7 +155,7 @@ class StaleItem(Struct):
 
 
 class SlaStatus(Struct):
-    """A page of the datasets that break their SLA at a moment, by name."""
+    """A page of datasets in breach of their SLA at a point in time, by name."""
 
     at: datetime
     items: Sequence[StaleItem]

@@ -1,4 +1,4 @@
-"""Checks, registrations, the audit log and the caller itself, as the API shows them."""
+"""Schemas of checks, registrations, drift claims, the audit log and sessions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from floe.api.schemas.fields import Prose, WholeName
-from floe.catalog.drift_claims import ClaimRow
+from floe.api.schemas import Prose, WholeName
+from floe.catalog.drift import ClaimRow
 
 
 class CheckItem(Struct):
-    """A rule on the versions of a dataset."""
+    """A check on the versions of a dataset."""
 
     qdef_id: int
     name: str
@@ -23,14 +23,14 @@ class CheckItem(Struct):
 
 
 class CheckPage(Struct):
-    """A page of the checks of a dataset that are in force, by name."""
+    """A page of active checks of a dataset, by name."""
 
     items: Sequence[CheckItem]
     next: str | None
 
 
 class ResultItem(Struct):
-    """The verdict of a check on a version."""
+    """The result of a check on a version."""
 
     qres_id: int
     qdef_id: int
@@ -45,14 +45,14 @@ class ResultItem(Struct):
 
 
 class ResultPage(Struct):
-    """A page of verdicts, the newest first."""
+    """A page of check results, newest first."""
 
     items: Sequence[ResultItem]
     next: str | None
 
 
 class RegistrationItem(Struct):
-    """A request to register a dataset, and what was decided."""
+    """A request to register a dataset, and the decision."""
 
     reg_id: int
     dataset_id: int
@@ -67,27 +67,27 @@ class RegistrationItem(Struct):
 
 
 class RegistrationPage(Struct):
-    """A page of requests, the oldest first."""
+    """A page of registration requests, oldest first."""
 
     items: Sequence[RegistrationItem]
     next: str | None
 
 
 class Decision(Struct, forbid_unknown_fields=True):
-    """What the steward says about a request."""
+    """A steward's decision on a request."""
 
     comment: Prose | None = None
 
 
 class ClaimPage(Struct):
-    """A page of drift claims, the oldest first."""
+    """A page of drift claims, oldest first."""
 
     items: Sequence[ClaimRow]
     next: str | None
 
 
 class ClaimDecision(Struct):
-    """What was decided about a drift claim; of two datasets that are one now, its name."""
+    """The decision on a drift claim, and the name of the joined dataset, if any."""
 
     claim_id: int
     status: str
@@ -95,14 +95,14 @@ class ClaimDecision(Struct):
 
 
 class SplitRequest(Struct, forbid_unknown_fields=True):
-    """Which dataset is to be split off again, by the full name that became an alias."""
+    """The dataset to split off, by the full name that became an alias."""
 
     full_name: WholeName
     comment: Prose | None = None
 
 
 class SplitDone(Struct):
-    """The dataset that is there again, and the one it was joined to."""
+    """The restored dataset, and the one it was joined to."""
 
     dataset_id: int
     full_name: str
@@ -125,14 +125,14 @@ class AuditItem(Struct):
 
 
 class AuditPage(Struct):
-    """A page of the audit log, the newest first."""
+    """A page of the audit log, newest first."""
 
     items: Sequence[AuditItem]
     next: str | None
 
 
 class Caller(Struct):
-    """Who is asking, as the API knows it."""
+    """The caller's name, roles, scopes and team."""
 
     name: str
     roles: Sequence[str]
@@ -143,27 +143,27 @@ class Caller(Struct):
 
 
 class Health(Struct):
-    """The API answers."""
+    """The API is running."""
 
     status: str
     version: str
 
 
 class Readiness(Struct):
-    """The catalog answers and has the tables that this floe needs."""
+    """The catalog responds and has the schema that this version needs."""
 
     status: str
     revision: str
 
 
 class Stats(Struct):
-    """How many there are of each noun."""
+    """Number of rows per noun."""
 
     counts: Mapping[str, int]
 
 
 class SessionItem(Struct):
-    """A session of a person in a browser, or a login link that nobody has opened yet."""
+    """A browser session, or an unused login link."""
 
     session_id: int
     name: str

@@ -1,29 +1,17 @@
-"""Lineage and impact, as the API shows them."""
+"""Schemas of lineage and impact."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from floe.catalog.column_lineage import ColumnNode
 from floe.catalog.drift import Drift
 from floe.catalog.impact import DepthCount, TeamImpact
-
-
-class GraphNode(Struct, gc=False):
-    """A dataset or a process that a walk reached."""
-
-    type: str
-    id: int
-    name: str
-    key: str
-    status: str
-    team: str | None
-    technology: str | None
-    depth: int
-    more: bool
+from floe.catalog.lineage import LineageNode
 
 
 class GraphEdge(Struct, gc=False):
-    """An edge that a walk took, in the direction of the data."""
+    """An edge in a lineage graph, in the direction of the data flow."""
 
     source_type: str
     source_id: int
@@ -35,25 +23,15 @@ class GraphEdge(Struct, gc=False):
 
 
 class LineageGraph(Struct):
-    """What a walk found: the start first, then the others by distance."""
+    """A lineage graph: the start node first, then the others by distance."""
 
-    nodes: Sequence[GraphNode]
+    nodes: Sequence[LineageNode]
     edges: Sequence[GraphEdge]
     truncated: bool
 
 
-class ColumnItem(Struct, gc=False):
-    """A column that a walk reached."""
-
-    dataset_id: int
-    dataset: str
-    column: str
-    depth: int
-    more: bool
-
-
 class ColumnEdgeItem(Struct, gc=False):
-    """A column that feeds another, and by which process."""
+    """A column that another is computed from, and the process."""
 
     source_dataset_id: int
     source_column: str
@@ -64,15 +42,15 @@ class ColumnEdgeItem(Struct, gc=False):
 
 
 class ColumnGraph(Struct):
-    """What a walk over columns found."""
+    """A column lineage graph."""
 
-    columns: Sequence[ColumnItem]
+    columns: Sequence[ColumnNode]
     edges: Sequence[ColumnEdgeItem]
     truncated: bool
 
 
 class SlaAtRisk(Struct):
-    """A promise in danger, and what it is about."""
+    """An SLA at risk, and its dataset or process."""
 
     sla_id: int
     name: str
@@ -85,10 +63,10 @@ class SlaAtRisk(Struct):
 
 
 class ImpactSummary(Struct):
-    """Everything downstream of a dataset, the nearest first, and whose it is."""
+    """Everything downstream of a dataset, nearest first, and the teams that own it."""
 
-    datasets: Sequence[GraphNode]
-    processes: Sequence[GraphNode]
+    datasets: Sequence[LineageNode]
+    processes: Sequence[LineageNode]
     by_depth: Sequence[DepthCount]
     teams: Sequence[TeamImpact]
     slas: Sequence[SlaAtRisk]
@@ -96,7 +74,7 @@ class ImpactSummary(Struct):
 
 
 class DriftPage(Struct):
-    """A page of edges on which declaration and observation disagree."""
+    """A page of edges where declaration and observation differ."""
 
     items: Sequence[Drift]
     next: str | None

@@ -1,15 +1,15 @@
-"""Alembic's entry: run the migrations on the connection it is given, or write them as SQL."""
+"""Alembic's entry point: run migrations on a connection, or print their SQL."""
 
 from alembic import context
 
 from floe.catalog.tables import Table
 
-given = context.config.attributes
+attributes = context.config.attributes
 context.configure(
-    connection=given.get("connection"),
-    dialect_name=given["dialect"],
-    output_buffer=given.get("output"),
-    version_table=given["version_table"],
+    connection=attributes.get("connection"),
+    dialect_name=attributes["dialect"],
+    output_buffer=attributes.get("output"),
+    version_table=attributes["version_table"],
     target_metadata=Table.metadata,
     literal_binds=context.is_offline_mode(),
 )

@@ -1,4 +1,4 @@
-"""Make the catalog agree with what a project declares; say what that changed."""
+"""Register projects in the catalog, and report what changed."""
 
 from floe.catalog.projects.register import register_project
 from floe.catalog.projects.report import Report, ReportLine

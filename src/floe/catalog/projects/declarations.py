@@ -1,4 +1,4 @@
-"""From what a project declares to the values of catalog rows. Pure: no database, no clock."""
+"""Convert declarations to catalog values. Pure: no database, no clock."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from floe.catalog.slas import SlaFields
 from floe.spec import AnyCheck, DatasetSpec, ProcessSpec, ProjectSpec, Sla
 from floe.spec.checks import SqlCheck
 
-# The part of a check's model that has columns of its own, or says nothing about the rule.
+# Fields of a check that have their own columns, or are not part of the rule.
 _CHECK_COLUMNS = frozenset({"name", "kind", "on_fail", "sql", "expect"})
 
 
 def dataset_fields(project: ProjectSpec, dataset: DatasetSpec) -> DatasetFields:
-    """The columns of DATASET that a declaration fills."""
+    """Return the columns of DATASET that a declaration fills."""
     owner = project.owner_or_default(dataset.owner)
     return {
         "description": dataset.description or None,
@@ -30,7 +30,7 @@ def dataset_fields(project: ProjectSpec, dataset: DatasetSpec) -> DatasetFields:
 
 
 def dataset_columns(dataset: DatasetSpec) -> list[Column]:
-    """The declared schema."""
+    """Return the declared schema."""
     return [
         Column(
             column.name,
@@ -43,7 +43,7 @@ def dataset_columns(dataset: DatasetSpec) -> list[Column]:
 
 
 def dataset_sla(project: ProjectSpec, dataset: DatasetSpec) -> SlaFields | None:
-    """The promise of a dataset: a time of day, a greatest age, or both."""
+    """Return the SLA of a dataset: a due time, a maximum age, or both."""
     sla = dataset.sla
     if sla is None:
         return None
@@ -53,7 +53,7 @@ def dataset_sla(project: ProjectSpec, dataset: DatasetSpec) -> SlaFields | None:
 
 
 def process_sla(project: ProjectSpec, process: ProcessSpec) -> SlaFields | None:
-    """The promise of a process: a greatest duration, a time of day, or both."""
+    """Return the SLA of a process: a due time, a maximum duration, or both."""
     sla = process.sla
     if sla is None:
         return None
@@ -74,7 +74,7 @@ def _sla_fields(project: ProjectSpec, sla: Sla, zone: str | None) -> SlaFields:
 
 
 def check_fields(check: AnyCheck) -> tuple[str, CheckFields]:
-    """A check's name and the columns of QUALITY_CHECK_DEF that it fills."""
+    """Return a check's name, and the columns of QUALITY_CHECK_DEF that it fills."""
     rule = declaration(check)
     parameters = {key: value for key, value in rule.items() if key not in _CHECK_COLUMNS}
     return check.label, {
@@ -88,7 +88,7 @@ def check_fields(check: AnyCheck) -> tuple[str, CheckFields]:
 
 
 def process_fields(project: ProjectSpec, name: str, process: ProcessSpec) -> ProcessFields:
-    """The columns of PROCESS that a declaration fills."""
+    """Return the columns of PROCESS that a declaration fills."""
     owner = project.owner_or_default(process.owner)
     return {
         "name": name,
@@ -103,6 +103,6 @@ def process_fields(project: ProjectSpec, name: str, process: ProcessSpec) -> Pro
 
 
 def declaration(model: Any) -> dict[str, Any]:
-    """What the user wrote, as plain values, defaults left out."""
+    """Return a declaration as plain values, without defaults."""
     plain: dict[str, Any] = model.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     return plain

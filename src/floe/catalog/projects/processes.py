@@ -1,10 +1,11 @@
-"""The processes of a project, and the edges that they declare."""
+"""Register the processes of a project and their declared edges."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from sqlalchemy import select
 
+from floe.catalog.audit import Difference, change_fields, without_none
 from floe.catalog.datasets import DRAFT, new_dataset
 from floe.catalog.edges import (
     DATASET,
@@ -18,10 +19,8 @@ from floe.catalog.edges import (
 from floe.catalog.errors import OwnedElsewhereError, WriterConflictError
 from floe.catalog.processes import DEPRECATED, ProcessFields, new_process
 from floe.catalog.projects import declarations
-from floe.catalog.projects.details import put_slas
-from floe.catalog.projects.reading import rows_by_name
-from floe.catalog.projects.scope import Scope
-from floe.catalog.rows import Difference, change_fields, given
+from floe.catalog.projects.report import describe_changes
+from floe.catalog.projects.scope import Scope, put_slas, rows_by_name
 from floe.catalog.stores import store_of
 from floe.catalog.tables import Dataset, LineageEdge, Process, Project
 
@@ -29,7 +28,7 @@ Changes = defaultdict[str, Difference]
 
 
 def register_processes(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
-    """Make the catalog's processes those of the project, and the edges those they declare."""
+    """Make the catalog's processes and declared edges match the project."""
     changes: Changes = defaultdict(Difference)
     known = _rename(scope, _known(scope), changes)
     rows = {
@@ -37,10 +36,10 @@ def register_processes(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
         for name, fields in _fields(scope).items()
     }
     gone = _deprecate(scope, set(map(id, rows.values())))
-    datasets = {**datasets, **_referred(scope, datasets)}
+    datasets = {**datasets, **_undeclared_datasets(scope, datasets)}
     scope.session.flush()
-    numbers = [row.process_id for row in (*rows.values(), *gone)]
-    changed = redeclare_edges(scope.session, numbers, _edges(scope, rows, datasets))
+    process_ids = [row.process_id for row in (*rows.values(), *gone)]
+    changed = redeclare_edges(scope.session, process_ids, _edges(scope, rows, datasets))
     for action, count in (
         ("added", changed.added),
         ("reopened", changed.reopened),
@@ -96,15 +95,15 @@ def _put_process(
         row = new_process(key, **fields)
         scope.session.add(row)
         scope.report.add("created", "process", name)
-        scope.note("create", "process", key, Difference(after=given(fields)))
+        scope.audit("create", "process", key, Difference(after=without_none(fields)))
         return row
     _check_ownership(scope, row)
     action = "rename" if change else "update"
     if changed := change_fields(row, fields):
-        scope.report.add("updated", "process", name, changed.after)
+        scope.report.add("updated", "process", name, describe_changes(changed))
         change.update(changed)
     if change:
-        scope.note(action, "process", key, change)
+        scope.audit(action, "process", key, change)
     return row
 
 
@@ -124,27 +123,27 @@ def _deprecate(scope: Scope, declared: set[int]) -> list[Process]:
     gone = [row for row in owned if id(row) not in declared]
     for row in gone:
         change = change_fields(row, {"status": DEPRECATED})
-        scope.note("deprecate", "process", row.process_key, change)
+        scope.audit("deprecate", "process", row.process_key, change)
         scope.report.add("deprecated", "process", row.name or row.process_key)
     return gone
 
 
-def _referred(scope: Scope, datasets: Mapping[str, Dataset]) -> dict[str, Dataset]:
-    """Datasets that are read or written here and declared elsewhere: known, or noted as drafts."""
+def _undeclared_datasets(scope: Scope, datasets: Mapping[str, Dataset]) -> dict[str, Dataset]:
+    """Return datasets that are used but not declared; add unknown ones as DRAFT."""
     names = {name for _, name, _ in _links(scope) if name not in datasets}
     full_names = [scope.full_name(name) for name in names]
-    found = rows_by_name(scope.session, Dataset, Dataset.full_name, full_names)
-    referred = {row.name: row for row in found.values()}
-    for name in sorted(names - set(referred)):
-        referred[name] = new_dataset(scope.lake, name, status=DRAFT, actor=scope.actor)
-        scope.session.add(referred[name])
-        scope.report.add("noted", "dataset", name, ["used here, declared nowhere yet"])
-        scope.note("create", "dataset", scope.full_name(name), Difference(after={"status": DRAFT}))
-    return referred
+    rows = rows_by_name(scope.session, Dataset, Dataset.full_name, full_names)
+    undeclared = {row.name: row for row in rows.values()}
+    for name in sorted(names - set(undeclared)):
+        undeclared[name] = new_dataset(scope.lake, name, status=DRAFT, actor=scope.actor)
+        scope.session.add(undeclared[name])
+        scope.report.add("noted", "dataset", name, ["not declared yet; added as DRAFT"])
+        scope.audit("create", "dataset", scope.full_name(name), Difference(after={"status": DRAFT}))
+    return undeclared
 
 
 def _links(scope: Scope) -> Iterator[tuple[str, str, bool]]:
-    """Every (process, dataset, whether it writes) of the project."""
+    """Yield all (process, dataset, whether it writes) of the project."""
     for name, spec in scope.spec.processes.items():
         for read in spec.inputs.values():
             yield name, read.dataset, False
@@ -157,11 +156,14 @@ def _edges(
 ) -> Iterator[NewEdge]:
     for name, dataset, writes in _links(scope):
         process_id, dataset_id = processes[name].process_id, datasets[dataset].dataset_id
-        yield produces(process_id, dataset_id) if writes else consumes(dataset_id, process_id)
+        if writes:
+            yield produces(process_id, dataset_id, scope.sql.get(name))
+        else:
+            yield consumes(dataset_id, process_id)
 
 
 def _check_writers(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
-    """Refuse a second declared writer, of this project or another, unless many are allowed."""
+    """Reject a second declared writer of a dataset, unless it allows many."""
     single = {
         datasets[name].dataset_id: name
         for _, name, writes in _links(scope)
@@ -187,14 +189,14 @@ def _check_writers(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
 
 
 def _mark_written(scope: Scope, datasets: Mapping[str, Dataset]) -> None:
-    """Note of which datasets floe writes the versions: those that a declared process writes."""
-    numbers = sorted(row.dataset_id for row in datasets.values())
+    """Set `floe_writes` of the datasets that a declared process writes."""
+    dataset_ids = sorted(row.dataset_id for row in datasets.values())
     outputs = set(
         scope.session.scalars(
             select(LineageEdge.target_id).where(
                 LineageEdge.source_type == PROCESS,
                 LineageEdge.target_type == DATASET,
-                store_of(scope.session).among(LineageEdge.__table__.c.target_id, numbers),
+                store_of(scope.session).among(LineageEdge.__table__.c.target_id, dataset_ids),
                 LineageEdge.known_by == DECLARED,
                 LineageEdge.ended_at.is_(None),
             )

@@ -1,4 +1,4 @@
-"""Write what events claim into the catalog, whatever order they come in."""
+"""Write what events claim into the catalog, whatever order they arrive in."""
 
 from floe.catalog.recording.claims import (
     AssertionClaim,
@@ -12,14 +12,14 @@ from floe.catalog.recording.claims import (
 from floe.catalog.recording.group import (
     CatalogUnavailableError,
     EventFailedError,
-    index_forgotten,
+    index_missed,
     index_recorded,
     log_failure,
     record_group,
     tidy_up,
 )
-from floe.catalog.recording.record import Recorder
-from floe.catalog.recording.scope import StaleKnowledgeError, UnstorableClaimError
+from floe.catalog.recording.recorder import Recorder
+from floe.catalog.recording.transaction import StaleCacheError, UnstorableClaimError
 
 __all__ = [
     "AssertionClaim",
@@ -30,11 +30,11 @@ __all__ = [
     "Recorder",
     "RunClaim",
     "Seen",
-    "StaleKnowledgeError",
+    "StaleCacheError",
     "StepClaim",
     "UnstorableClaimError",
     "VersionClaim",
-    "index_forgotten",
+    "index_missed",
     "index_recorded",
     "log_failure",
     "record_group",

@@ -1,7 +1,7 @@
-"""What one event claims, in the catalog's own words and free of the wire's.
+"""What one event claims, in the catalog's terms, independent of its format.
 
-Claims of several events about one thing are merged by rules that do not ask which came first:
-the earliest start, the latest sighting, the newest facet. So any order gives one result.
+Claims of several events about one thing are merged by rules that ignore arrival order: the
+earliest start, the latest sighting, the newest facet. So any order gives the same result.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from msgspec import Struct
 
 
 class Seen:
-    """Which kinds of event a run has had. A run's status follows from all of them together.
+    """Bit flags of the event kinds a run has had. They determine its status together.
 
-    Plain numbers: each look at a flag of Python's own makes another flag, and there are many looks.
+    Plain integers, because each operation on an enum.Flag creates an object and this is a hot path.
     """
 
     STARTED = 1
@@ -23,7 +23,7 @@ class Seen:
 
 
 class RunClaim(Struct, array_like=True, gc=False):
-    """What an event says of its run."""
+    """What an event says about its run."""
 
     run_uuid: str
     seen: int
@@ -33,10 +33,11 @@ class RunClaim(Struct, array_like=True, gc=False):
     business_date: date | None
     parent_run_uuid: str | None
     facets: str | None
+    attempt: int = 1
 
 
 class StepClaim(Struct, array_like=True, gc=False):
-    """What an event says of a step of its run."""
+    """What an event says about a step of its run."""
 
     name: str
     order: int
@@ -46,20 +47,21 @@ class StepClaim(Struct, array_like=True, gc=False):
 
 
 class VersionClaim(Struct, array_like=True, gc=False):
-    """What an event says of a version that a run wrote or read."""
+    """What an event says about a version that a run wrote or read."""
 
     tag: str | None
     business_date: date | None
     rows: int | None = None
     size: int | None = None
     path: str | None = None
+    checksum: str | None = None
     metadata: str | None = None
     # The parts of the dataset that were written, as paths below it.
     locations: tuple[str, ...] = ()
 
 
 class AssertionClaim(Struct, array_like=True, gc=False):
-    """A check that others ran on a dataset, and what it found."""
+    """The result of a check that another tool ran on a dataset."""
 
     name: str
     kind: str
@@ -68,14 +70,14 @@ class AssertionClaim(Struct, array_like=True, gc=False):
 
 
 class DatasetClaim(Struct, array_like=True, gc=False):
-    """What an event says of a dataset."""
+    """What an event says about a dataset."""
 
     namespace: str
     name: str
     writes: bool
     reads: bool
     version: VersionClaim
-    # Raw bytes: most schemas and column lineages are known by them and need not be read.
+    # Raw bytes: most schemas and column lineages are cached by their bytes and never decoded.
     schema: bytes | None = None
     columns: bytes | None = None
     symlinks: tuple[tuple[str, str], ...] = ()
@@ -84,7 +86,7 @@ class DatasetClaim(Struct, array_like=True, gc=False):
 
 
 class EventClaim(Struct, array_like=True, gc=False):
-    """An event, and all that it claims."""
+    """An event and everything it claims."""
 
     day: date
     hash: str
@@ -94,12 +96,12 @@ class EventClaim(Struct, array_like=True, gc=False):
     codec: str
     historical: bool
     received_at: datetime
-    # The business date, as said outright and as the schedule says it.
+    # The explicit business date, and the nominal time of the schedule.
     business_date: date | None = None
     nominal_at: datetime | None = None
     process_key: str | None = None
     run: RunClaim | None = None
     datasets: list[DatasetClaim] = []
     process_facets: Mapping[str, str] = {}
-    # A step of the run, when the event is about that alone.
+    # Set when the event is only about a step of the run.
     step: StepClaim | None = None

@@ -1,17 +1,23 @@
-"""The facets that the catalog reads, as typed structs, and what they say in its words."""
+"""Decode the facets that the catalog reads into typed structs, leniently.
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+Clients send facets that do not follow their schema, and an event is worth storing without them. So
+decoding never fails: a list entry or an optional field of the wrong type is left out with a note,
+and the rest counts. The event itself keeps every byte.
+"""
+
+import types
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import DecodeError, Struct
+from msgspec import DecodeError, Struct, ValidationError
 from msgspec import field as msgspec_field
 
-from floe.catalog.column_edges import ALL_COLUMNS, DIRECT
-from floe.catalog.recording.lenient import read_facet
+from floe.catalog.column_lineage import ALL_COLUMNS, DIRECT
 from floe.catalog.schemas import Column
 
-LONGEST_COLUMN, LONGEST_TYPE, LONGEST_KIND = 200, 1000, 20
+MAX_COLUMN_NAME, MAX_TYPE, MAX_KIND = 200, 1000, 20
 ONLY_DIRECT = (DIRECT,)
 KINDS = {
     ("DIRECT", "AGGREGATION"): "AGGREGATE",
@@ -20,13 +26,12 @@ KINDS = {
 }
 
 
-# A column of another dataset that a column is made from: its dataset's namespace and name, the
-# column, the one that is made, and how.
+# A source of a column: namespace, dataset and column of the source, the target column, the kind.
 ColumnSource = tuple[str, str, str, str, str]
 
 
 def read_object(raw: bytes | str) -> dict[str, Any]:
-    """Read a JSON object; anything else is an empty one."""
+    """Decode a JSON object; return an empty one for anything else."""
     try:
         value = msgspec.json.decode(raw)
     except (DecodeError, RecursionError, UnicodeDecodeError):
@@ -45,7 +50,7 @@ class _Schema(Struct, gc=False):
 
 
 class SchemaField(Struct, gc=False):
-    """A column of a schema facet, which may have more to it."""
+    """A column of a schema facet; further keys are ignored."""
 
     name: str
     type: str | None = None
@@ -59,23 +64,23 @@ class Schema(Struct, gc=False):
 
 
 def read_schema(raw: bytes) -> list[Column]:
-    """Read the columns of a schema facet; nested ones stay in their column's metadata."""
+    """Decode the columns of a schema facet; nested fields become column metadata."""
     try:
         schema = _schema.decode(raw)
     except (DecodeError, RecursionError, UnicodeDecodeError):
-        # There is more to some column, or something is not as it should be.
-        return _read_schema_one_by_one(raw)
+        # A column has extra keys, or a value is invalid.
+        return _read_schema_leniently(raw)
     return [
         Column(
-            field.name[:LONGEST_COLUMN],
-            field.type[:LONGEST_TYPE] if field.type else "",
+            field.name[:MAX_COLUMN_NAME],
+            field.type[:MAX_TYPE] if field.type else "",
             metadata={"description": field.description} if field.description else None,
         )
         for field in schema.fields
     ]
 
 
-def _read_schema_one_by_one(raw: bytes) -> list[Column]:
+def _read_schema_leniently(raw: bytes) -> list[Column]:
     fields = read_object(raw).get("fields")
     columns = []
     for field in fields if isinstance(fields, list) else ():
@@ -83,26 +88,26 @@ def _read_schema_one_by_one(raw: bytes) -> list[Column]:
         if isinstance(name, str):
             kind = str(field.pop("type", None) or "")
             metadata = {key: value for key, value in field.items() if value} or None
-            columns.append(Column(name[:LONGEST_COLUMN], kind[:LONGEST_TYPE], metadata=metadata))
+            columns.append(Column(name[:MAX_COLUMN_NAME], kind[:MAX_TYPE], metadata=metadata))
     return columns
 
 
 def metadata_text(column: Column) -> str | None:
-    """A column's metadata as the catalog stores it."""
+    """Return a column's metadata as the JSON text that the catalog stores."""
     if not column.metadata:
         return None
     return _encoder.encode(column.metadata).decode()
 
 
 class Transformation(Struct, gc=False):
-    """How a column is made from another."""
+    """How a column is derived from another."""
 
     type: str | None = None
     subtype: str | None = None
 
 
 class SourceColumn(Struct, gc=False):
-    """A column that another is made from."""
+    """A column that another is derived from."""
 
     namespace: str
     name: str
@@ -159,17 +164,17 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def read_columns(raw: bytes) -> list[ColumnSource]:
-    """Read where columns come from, of a columnLineage facet."""
+    """Decode the column sources of a columnLineage facet, without duplicates."""
     facet = read_facet(raw, ColumnLineage)
-    # A dictionary, because it keeps the order and each one once. Plain, because there are many.
+    # A dictionary as an ordered set of plain tuples: there can be very many.
     sources: dict[ColumnSource, None] = {}
     for target, inputs in _targets(facet):
-        made = target[:LONGEST_COLUMN]
-        for one in inputs:
-            if one.namespace and one.name and one.field:
-                read = (one.namespace[:200], one.name[:300], one.field[:LONGEST_COLUMN])
-                for kind in _kinds_of(one.transformations):
-                    sources[*read, made, kind] = None
+        column = target[:MAX_COLUMN_NAME]
+        for source in inputs:
+            if source.namespace and source.name and source.field:
+                key = (source.namespace[:200], source.name[:300], source.field[:MAX_COLUMN_NAME])
+                for kind in _kinds_of(source.transformations):
+                    sources[*key, column, kind] = None
     return list(sources)
 
 
@@ -184,9 +189,136 @@ def _kinds_of(transformations: list[Transformation]) -> Sequence[str]:
         return ONLY_DIRECT
     if len(transformations) == 1:
         return (_kind(transformations[0].type, transformations[0].subtype),)
-    return list(dict.fromkeys(_kind(one.type, one.subtype) for one in transformations))
+    return list(dict.fromkeys(_kind(each.type, each.subtype) for each in transformations))
 
 
 def _kind(kind: str | None, subtype: str | None) -> str:
     known = KINDS.get((kind or "", subtype or ""))
-    return known or (subtype[:LONGEST_KIND] if kind == "INDIRECT" and subtype else DIRECT)
+    return known or (subtype[:MAX_KIND] if kind == "INDIRECT" and subtype else DIRECT)
+
+
+Facet = TypeVar("Facet", bound=Struct)
+
+
+class Note(NamedTuple):
+    """A part of a facet that was left out, and why."""
+
+    path: str
+    message: str
+
+
+Notes = Callable[[Note], None]
+
+
+class _UnfitError(Exception):
+    """A value has the wrong type and cannot be left out on its own."""
+
+    def __init__(self, path: str, message: str) -> None:
+        self.note = Note(path, message)
+        super().__init__(f"{path}: {message}")
+
+
+def _ignore_note(_: Note) -> None:
+    """Ignore a note: notes are only shown to people who look at an event."""
+
+
+def read_facet(raw: bytes | str, facet: type[Facet], note: Notes = _ignore_note) -> Facet:
+    """Decode a facet whose fields all have defaults; report what was left out."""
+    try:
+        fitting: Facet = _decoder(facet).decode(raw)
+    except (DecodeError, RecursionError, UnicodeDecodeError):
+        return _read_leniently(raw, facet, note)
+    return fitting
+
+
+def fits(raw: bytes | str, facet: type[Struct]) -> bool:
+    """Tell whether a facet matches its type completely."""
+    try:
+        _decoder(facet).decode(raw)
+    except (DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+    return True
+
+
+@cache
+def _decoder(facet: type[Facet]) -> "msgspec.json.Decoder[Facet]":
+    return msgspec.json.Decoder(facet)
+
+
+def _read_leniently(raw: bytes | str, facet: type[Facet], note: Notes) -> Facet:
+    try:
+        fitting: Facet = _fit(msgspec.json.decode(raw), facet, "", note)
+    except _UnfitError as error:
+        note(error.note)
+    except (DecodeError, UnicodeDecodeError) as error:
+        note(Note("", str(error)))
+    except RecursionError:
+        note(Note("", "is nested too deeply"))
+    else:
+        return fitting
+    return facet()
+
+
+def _fit(value: Any, wanted: Any, path: str, note: Notes) -> Any:
+    """Convert a value to a type, without the parts of the wrong type."""
+    try:
+        return msgspec.convert(value, wanted)
+    except ValidationError as error:
+        reason = str(error)
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin is Annotated:
+        return _fit_annotated(arguments[0], reason, value, path, note)
+    if origin in (Union, types.UnionType):
+        (inner,) = [argument for argument in arguments if argument is not type(None)]
+        return _fit(value, inner, path, note)
+    if origin is list and isinstance(value, list):
+        return _fit_list(value, arguments[0], path, note)
+    if origin is dict and isinstance(value, dict):
+        return _fit_dict(value, arguments[1], path, note)
+    if isinstance(wanted, type) and issubclass(wanted, Struct) and isinstance(value, dict):
+        return _fit_struct(value, wanted, path, note)
+    raise _UnfitError(path, reason)
+
+
+def _fit_annotated(wanted: Any, reason: str, value: Any, path: str, note: Notes) -> Any:
+    """Fit the parts of a value that has a length or range limit."""
+    if get_origin(wanted) is None:
+        raise _UnfitError(path, reason)
+    return _fit(value, wanted, path, note)
+
+
+def _fit_list(values: list[Any], wanted: Any, path: str, note: Notes) -> list[Any]:
+    fitting = []
+    for index, value in enumerate(values):
+        try:
+            fitting.append(_fit(value, wanted, f"{path}[{index}]", note))
+        except _UnfitError as error:
+            note(error.note)
+    return fitting
+
+
+def _fit_dict(values: dict[str, Any], wanted: Any, path: str, note: Notes) -> dict[str, Any]:
+    fitting = {}
+    for key, value in values.items():
+        try:
+            fitting[key] = _fit(value, wanted, f"{path}.{key}", note)
+        except _UnfitError as error:
+            note(error.note)
+    return fitting
+
+
+def _fit_struct(values: dict[str, Any], wanted: type[Struct], path: str, note: Notes) -> Struct:
+    fitting = {}
+    for field in msgspec.structs.fields(wanted):
+        field_path = f"{path}.{field.encode_name}"
+        if field.encode_name not in values:
+            if field.required:
+                raise _UnfitError(field_path, "is missing")
+            continue
+        try:
+            fitting[field.name] = _fit(values[field.encode_name], field.type, field_path, note)
+        except _UnfitError as error:
+            if field.required:
+                raise
+            note(error.note)
+    return wanted(**fitting)

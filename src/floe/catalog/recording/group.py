@@ -1,4 +1,4 @@
-"""Record a group of claims in one transaction; if one of them fails, find it and leave it out."""
+"""Record a group of claims in one transaction; isolate the failing ones."""
 
 import logging
 import uuid
@@ -11,27 +11,29 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from floe.catalog.database import Catalog
 from floe.catalog.recording.claims import EventClaim
-from floe.catalog.recording.record import Recorder
-from floe.catalog.recording.scope import StaleKnowledgeError, UnstorableClaimError
-from floe.catalog.search.documents import index_datasets, list_unindexed
+from floe.catalog.recording.recorder import Recorder
+from floe.catalog.recording.transaction import StaleCacheError, UnstorableClaimError
+from floe.catalog.search_index import index_datasets, list_unindexed
 from floe.catalog.stores import Fault
 from floe.errors import FloeError
 
 log = logging.getLogger(__name__)
-# After so many tries it is no other writer that is in the way.
-TRIES, CAREFUL = 5, 2
-INDEXED_AT_ONCE = 500
+# More failures than this are not caused by concurrent writers.
+MAX_ATTEMPTS = 5
+# From this attempt on, also check for rare conflicts.
+CAREFUL_ATTEMPT = 2
+INDEX_BATCH = 500
 # PostgreSQL: serialization failure, deadlock.
-PASSING = frozenset({"40001", "40P01"})
+RETRIABLE_STATES = frozenset({"40001", "40P01"})
 Item = TypeVar("Item")
 
 
 class CatalogUnavailableError(FloeError):
-    """The catalog's database cannot be written now. Nothing was stored; retry later."""
+    """The catalog database is not writable. Nothing was stored; retry later."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"The catalog cannot be written just now: {reason}")
+        super().__init__(f"The catalog cannot be written to right now: {reason}")
 
 
 class EventFailedError(FloeError):
@@ -46,14 +48,14 @@ class EventFailedError(FloeError):
 
 
 def log_failure(error: Exception) -> EventFailedError:
-    """Log an unexpected error under a new id; return the answer that names the id."""
+    """Log an unexpected error under a new id; return the error to send to the client."""
     error_id = uuid.uuid4().hex[:12]
     log.error("An event failed (error id %s).", error_id, exc_info=error)
     return EventFailedError(error_id)
 
 
-class _RefusedError(Exception):
-    """The database refused a group, perhaps because of one event in it."""
+class _RejectedError(Exception):
+    """The database rejected a group, perhaps because of a single event."""
 
     def __init__(self, answer: FloeError) -> None:
         self.answer = answer
@@ -63,77 +65,77 @@ class _RefusedError(Exception):
 def record_group(
     catalog: Catalog, recorder: Recorder, claims: Sequence[EventClaim], now: datetime
 ) -> dict[int, FloeError]:
-    """Commit a group; return the errors of single claims, by their place in it.
+    """Commit a group; return the errors of single claims, by their index.
 
-    Whatever goes wrong with a claim concerns that claim: its neighbours are stored. Only a
-    database that cannot be written concerns all of them and raises CatalogUnavailableError.
+    A claim that fails does not affect the others: they are stored. Only an unavailable database
+    concerns all of them and raises CatalogUnavailableError.
     """
-    failed = _isolate(claims, lambda some: _commit(catalog, recorder, some, now))
+    failed = _isolate(claims, lambda part: _commit(catalog, recorder, part, now))
     return {
-        place: error.answer if isinstance(error, _RefusedError) else log_failure(error)
-        for place, error in failed.items()
+        index: error.answer if isinstance(error, _RejectedError) else log_failure(error)
+        for index, error in failed.items()
     }
 
 
 def _isolate(items: Sequence[Item], work: Callable[[Sequence[Item]], None]) -> dict[int, Exception]:
-    """Do the work for all items; on an error halve them until the failing ones stand alone."""
+    """Process all items; on an error, bisect until the failing items are isolated."""
     try:
         work(items)
     except CatalogUnavailableError:
         raise
-    except Exception as error:  # noqa: BLE001 - reported for the one item that it concerns
+    except Exception as error:  # noqa: BLE001 - reported for the failing item
         if len(items) == 1:
             return {0: error}
     else:
         return {}
     middle = len(items) // 2
     left, right = _isolate(items[:middle], work), _isolate(items[middle:], work)
-    return {**left, **{middle + place: error for place, error in right.items()}}
+    return {**left, **{middle + index: error for index, error in right.items()}}
 
 
 def _commit(
     catalog: Catalog, recorder: Recorder, claims: Sequence[EventClaim], now: datetime
 ) -> None:
     driver_error = catalog.engine.dialect.loaded_dbapi.Error
-    for attempt in range(TRIES):
-        recorder.careful = attempt >= CAREFUL
+    for attempt in range(MAX_ATTEMPTS):
+        recorder.careful = attempt >= CAREFUL_ATTEMPT
         try:
             recorder.days.prepare(catalog, {claim.day for claim in claims}, now.date())
             connection = recorder.connection(catalog.engine)
             with connection.begin():
                 recorder.record(connection, claims, now)
-        except StaleKnowledgeError:
-            recorder.start_anew()
+        except StaleCacheError:
+            recorder.reset()
         except UnstorableClaimError as error:
-            recorder.start_anew()
-            raise _RefusedError(error) from error
+            recorder.reset()
+            raise _RejectedError(error) from error
         except (DBAPIError, driver_error) as error:
-            recorder.start_anew()
+            recorder.reset()
             cause = getattr(error, "orig", None) or error
-            if not _may_pass(catalog, cause) or attempt == TRIES - 1:
+            if not _is_retriable(catalog, cause) or attempt == MAX_ATTEMPTS - 1:
                 raise _failure_of(catalog, cause) from error
         except PoolTimeoutError as error:
-            raise CatalogUnavailableError("all its connections are busy.") from error
+            raise CatalogUnavailableError("all connections are busy.") from error
         except BaseException:
-            recorder.start_anew()
+            recorder.reset()
             raise
         else:
-            recorder.memory.commit()
+            recorder.cache.commit()
             return
-    raise CatalogUnavailableError("other writers were faster each time.")
+    raise CatalogUnavailableError("other writers changed the same rows on every attempt.")
 
 
-def _may_pass(catalog: Catalog, cause: BaseException) -> bool:
-    """Whether another try may do: another writer was in the way, or more has to be looked at."""
-    is_taken = isinstance(cause, catalog.engine.dialect.loaded_dbapi.IntegrityError)
-    return is_taken or getattr(cause, "sqlstate", None) in PASSING
+def _is_retriable(catalog: Catalog, cause: BaseException) -> bool:
+    """Tell whether a retry may help: a concurrent writer, or a conflict to look up."""
+    is_conflict = isinstance(cause, catalog.engine.dialect.loaded_dbapi.IntegrityError)
+    return is_conflict or getattr(cause, "sqlstate", None) in RETRIABLE_STATES
 
 
 def _failure_of(catalog: Catalog, cause: BaseException) -> Exception:
     answer = _explain(catalog, cause)
-    # An unknown error may be due to one event. It stays retriable, because it may be an outage.
+    # A single event may cause an unknown error. It stays retriable, because it may be an outage.
     is_outage = catalog.store.fault_of(cause) is Fault.DATABASE
-    return answer if is_outage else _RefusedError(answer)
+    return answer if is_outage else _RejectedError(answer)
 
 
 def _explain(catalog: Catalog, cause: BaseException) -> FloeError:
@@ -145,7 +147,7 @@ def _explain(catalog: Catalog, cause: BaseException) -> FloeError:
 
 
 def tidy_up(catalog: Catalog, recorder: Recorder) -> None:
-    """Use a quiet moment for what the store has put off while events came in."""
+    """Do the store's postponed maintenance while no events come in."""
     try:
         recorder.tidy()
     except catalog.engine.dialect.loaded_dbapi.Error as error:
@@ -153,32 +155,32 @@ def tidy_up(catalog: Catalog, recorder: Recorder) -> None:
 
 
 def index_recorded(catalog: Catalog, recorder: Recorder) -> None:
-    """Make what was recorded findable, in transactions of its own."""
-    waiting = sorted(recorder.take_reworded())
-    for start in range(0, len(waiting), INDEXED_AT_ONCE):
-        _index(catalog, waiting[start : start + INDEXED_AT_ONCE])
+    """Index recorded datasets for the search, in separate transactions."""
+    dataset_ids = sorted(recorder.take_datasets_to_index())
+    for start in range(0, len(dataset_ids), INDEX_BATCH):
+        _index(catalog, dataset_ids[start : start + INDEX_BATCH])
 
 
-def index_forgotten(catalog: Catalog) -> None:
-    """Make datasets findable that a door left behind when it was cut off."""
+def index_missed(catalog: Catalog) -> None:
+    """Index datasets that an interrupted writer recorded and did not index."""
     try:
         with catalog.reading() as session:
-            forgotten = list_unindexed(session)
+            missed = list_unindexed(session)
     except DBAPIError as error:
         raise _explain(catalog, error.orig or error) from error
-    if forgotten:
-        _index(catalog, forgotten)
+    if missed:
+        _index(catalog, missed)
 
 
 def _index(catalog: Catalog, dataset_ids: Sequence[int]) -> None:
-    """Index datasets. One that cannot be indexed is logged, and must not keep others out."""
+    """Index datasets. A dataset that fails is logged and does not block others."""
 
-    def index(some: Sequence[int]) -> None:
+    def index(batch: Sequence[int]) -> None:
         try:
             with catalog.writing() as session:
-                index_datasets(session, some)
+                index_datasets(session, batch)
         except DBAPIError as error:
             raise _explain(catalog, error.orig or error) from error
 
-    for place, error in _isolate(dataset_ids, index).items():
-        log.error("Dataset %s cannot be searched for.", dataset_ids[place], exc_info=error)
+    for position, error in _isolate(dataset_ids, index).items():
+        log.error("Dataset %s could not be indexed.", dataset_ids[position], exc_info=error)

@@ -1,20 +1,29 @@
-"""The databases that the catalog can live in, and what differs between them."""
+"""The databases that the catalog supports, and what differs between them."""
 
 from sqlalchemy.orm import Session
 
-from floe.catalog.stores.contract import SearchDocument, Store
-from floe.catalog.stores.faults import Fault
+from floe.catalog.stores.merging import Merging
+from floe.catalog.stores.store import Fault, SearchDocument, Store
 from floe.errors import FloeError
 
-__all__ = ["Fault", "SearchDocument", "Store", "UnknownStoreError", "store_for", "store_of"]
+__all__ = [
+    "Fault",
+    "NoMergingError",
+    "SearchDocument",
+    "Store",
+    "UnknownStoreError",
+    "merging_for",
+    "store_for",
+    "store_of",
+]
 
 
 class UnknownStoreError(FloeError):
-    """The catalog's URL names a database that floe has no store for."""
+    """The catalog's URL names a database that floe does not support."""
 
     def __init__(self, dialect: str) -> None:
         super().__init__(
-            f"The catalog cannot live in '{dialect}'. "
+            f"Unsupported catalog database '{dialect}'. "
             "Use sqlite:///FILE, postgresql+psycopg://HOST/DATABASE or ibm_db_sa://HOST/DATABASE."
         )
 
@@ -40,3 +49,25 @@ def store_for(dialect: str) -> Store:
 
         return Db2Store()
     raise UnknownStoreError(dialect)
+
+
+class NoMergingError(FloeError):
+    """This store cannot record events."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            f"Recording events needs a catalog on SQLite or PostgreSQL; this one is on {store}."
+        )
+
+
+def merging_for(store: str) -> Merging:
+    """Return the merging of a store: how it takes many rows at once."""
+    if store == "sqlite":
+        from floe.catalog.stores.sqlite import SqliteMerging
+
+        return SqliteMerging()
+    if store == "postgresql":
+        from floe.catalog.stores.postgresql_merging import PostgresqlMerging
+
+        return PostgresqlMerging()
+    raise NoMergingError(store)

@@ -1,4 +1,4 @@
-"""PostgreSQL, the production store: rows by arrays, words by tsvector, events by day."""
+"""PostgreSQL, for production: array parameters, tsvector, daily partitions."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -23,25 +23,30 @@ from sqlalchemy import column as named
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
-from floe.catalog.stores.contract import SearchDocument
-from floe.catalog.stores.faults import Fault, fault_of_sqlstate
-from floe.catalog.stores.rows import bind_columns, core_table, in_key_order
+from floe.catalog.stores.store import (
+    Fault,
+    SearchDocument,
+    bind_columns,
+    core_table,
+    fault_of_sqlstate,
+    in_key_order,
+)
 from floe.catalog.tables import Table
 
 CONNECT_SECONDS = 10
-# A session that forgot its transaction would keep rows locked and dead rows from vacuum.
+# A session that leaves its transaction open would block rows and vacuum.
 IDLE_TRANSACTION = "5min"
-# Whoever waits for the whole event table holds up the ingestion behind it: better to give up
-# soon and try again later.
+# A session that waits for an exclusive lock on the event table blocks ingestion, so it gives up
+# soon and retries later.
 EVENT_LOCK_WAIT = "2s"
-# Numbers for pg_advisory_xact_lock; any will do as long as they differ.
+# Keys for pg_advisory_xact_lock; any distinct integers will do.
 MIGRATION_LOCK = 7_310_001
 EVENT_DAYS_LOCK = 7_310_002
 EVENT_DAY_NAME = "run_event_%Y%m%d"
-# What a hit weighs by its label: D is the description, C owner and columns, B tags, A the name.
+# Weight of a match by its label: D is the description, C owner and columns, B tags, A the name.
 WEIGHTS = "{0.1, 0.2, 0.5, 1.0}"
 
-# One for all: SQLAlchemy examines each type that it has not seen before.
+# Shared, because SQLAlchemy inspects every new type object.
 NUMBERS = ARRAY(BigInteger)
 
 
@@ -52,17 +57,17 @@ class PostgresqlStore:
     search_key = "dataset_id"
 
     def engine_options(self, url: URL) -> dict[str, Any]:
-        wanted = {
+        defaults = {
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "floe",
             "options": f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION}",
         }
-        ours = {name: value for name, value in wanted.items() if name not in url.query}
-        # A pooled connection may have died with a restart of the server.
-        return {"connect_args": ours, "pool_pre_ping": True}
+        options = {name: value for name, value in defaults.items() if name not in url.query}
+        # A pooled connection may be dead after a restart of the server.
+        return {"connect_args": options, "pool_pre_ping": True}
 
     def prepare_engine(self, engine: Engine) -> None:
-        """Nothing to do: the driver takes all settings when it connects."""
+        """Nothing to do: the driver gets all settings when it connects."""
 
     def fault_of(self, error: BaseException) -> Fault:
         from psycopg import DataError, InterfaceError, OperationalError
@@ -70,7 +75,7 @@ class PostgresqlStore:
         state = getattr(error, "sqlstate", None)
         if state:
             return fault_of_sqlstate(state)
-        # Without a state it comes from the driver: values that it cannot send, or no connection.
+        # Errors without a state come from the driver: values that it cannot send, or no connection.
         if isinstance(error, DataError):
             return Fault.DATA
         lost = isinstance(error, OperationalError | InterfaceError)
@@ -121,10 +126,10 @@ class PostgresqlStore:
         session.execute(text("DELETE FROM dataset_search WHERE dataset_id = :id"), ids)
 
     def matches(self, words: Sequence[str]) -> Subquery:
-        # ts_rank adds up, so that many small hits outweigh one in the name: that one comes first
-        # by itself. The numbers after the query put concise datasets before long ones (1) and
-        # bring the rank below one (32).
-        found = text(
+        # ts_rank adds up, so many small matches would outweigh a match in the name: those are
+        # ranked first explicitly. The flags after the query prefer short documents (1) and scale
+        # the rank below 1 (32).
+        query = text(
             "SELECT dataset_id, "
             "CASE WHEN document @@ in_name THEN 0 ELSE 1 END "
             "- ts_rank(CAST(:weights AS real[]), document, query, 1 | 32) AS rank "
@@ -134,20 +139,20 @@ class PostgresqlStore:
         ).bindparams(
             weights=WEIGHTS, query=_prefix_query(words), in_name=_prefix_query(words, label="A")
         )
-        return found.columns(named("dataset_id"), named("rank")).subquery("matches")
+        return query.columns(named("dataset_id"), named("rank")).subquery("matches")
 
     def prepare_event_days(self, session: Session, first: date, last: date) -> None:
         wanted = [first + timedelta(days) for days in range((last - first).days + 1)]
         if set(wanted) <= _event_days(session):
             return
         _lock_event_days(session)
-        there = _event_days(session)
+        existing = _event_days(session)
         for day in wanted:
-            if day not in there:
+            if day not in existing:
                 _add_event_day(session, day)
 
-    def drop_event_days(self, session: Session, before: date) -> int:
-        return _drop_partitions(session, before) + _delete_strays(session, before)
+    def event_writers(self, session: Session) -> set[str]:
+        return set(session.scalars(text(EVENT_WRITERS)))
 
 
 INDEX_DOCUMENTS = """
@@ -165,8 +170,13 @@ FROM unnest(
 ON CONFLICT (dataset_id) DO UPDATE SET document = excluded.document
 """
 
-STRAY_DAYS = "SELECT count(DISTINCT event_day) FROM run_event_default WHERE event_day < :before"
-DELETE_STRAYS = "DELETE FROM run_event_default WHERE event_day < :before"
+# An INSERT holds this lock from before it draws an id until its transaction ends.
+EVENT_WRITERS = """
+SELECT DISTINCT virtualtransaction FROM pg_locks
+WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' AND granted
+  AND relation = 'run_event'::regclass
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 
 EVENT_PARTITIONS = """
 SELECT child.relname FROM pg_inherits
@@ -183,7 +193,7 @@ def _upsert_statement(
     update: tuple[str, ...],
     dialect: Dialect,
 ) -> str:
-    """Write the upsert with one array per column: one statement text whatever the row count."""
+    """Return an upsert with one array per column, for any row count."""
     own = core_table(table).c
     arrays = ", ".join(f"%({name})b::{_element(own[name], dialect)}[]" for name in columns)
     changed = ", ".join(f"{name} = excluded.{name}" for name in update)
@@ -195,23 +205,23 @@ def _upsert_statement(
 
 
 def _element(column: Column[Any], dialect: Dialect) -> str:
-    written = column.type.compile(dialect)
-    # A cast to VARCHAR(n) cuts a longer string off; as TEXT it reaches the column and is refused.
-    return "TEXT" if written.startswith(("VARCHAR", "CHAR")) else written
+    name = column.type.compile(dialect)
+    # A cast to VARCHAR(n) truncates a longer string; as TEXT it reaches the column and fails.
+    return "TEXT" if name.startswith(("VARCHAR", "CHAR")) else name
 
 
 def _prefix_query(words: Sequence[str], label: str = "") -> str:
-    """Ask for every word, the last one as a prefix, where a label is given only under it."""
+    """Return a tsquery for all words, the last as a prefix; limited by `label`."""
     quoted = ["'" + word.replace("\\", "\\\\").replace("'", "''") + "'" for word in words]
     marks = [f":{label}" if label else ""] * (len(words) - 1) + [f":*{label}"]
     return " & ".join(word + mark for word, mark in zip(quoted, marks, strict=True))
 
 
 def _lock_event_days(session: Session) -> None:
-    """Wait for the event table to be ours alone.
+    """Lock the event table exclusively.
 
-    Others who add or drop days queue up before the table, not at it. Then everybody who touches
-    a partition holds a lock on the whole table first, so there is nobody left to deadlock with.
+    Sessions that add days queue at the advisory lock, not at the table. Every session that touches
+    a partition locks the whole table first, so there is no deadlock.
     """
     session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EVENT_DAYS_LOCK})
     session.execute(text(f"SET LOCAL lock_timeout = '{EVENT_LOCK_WAIT}'"))
@@ -223,29 +233,8 @@ def _event_days(session: Session) -> set[date]:
     return {datetime.strptime(name, EVENT_DAY_NAME).date() for name in names}  # noqa: DTZ007
 
 
-def _drop_partitions(session: Session, before: date) -> int:
-    if all(day >= before for day in _event_days(session)):
-        return 0
-    _lock_event_days(session)
-    old = [day for day in _event_days(session) if day < before]
-    for day in old:
-        session.execute(text(f"DROP TABLE {day:{EVENT_DAY_NAME}}"))
-    return len(old)
-
-
-def _delete_strays(session: Session, before: date) -> int:
-    """Delete old events that lie in the default partition; return how many days they were of.
-
-    It comes last: to hold rows there and then wait for the whole table would be a deadlock with
-    those who add a day.
-    """
-    days = session.scalars(text(STRAY_DAYS), {"before": before}).one()
-    session.execute(text(DELETE_STRAYS), {"before": before})
-    return int(days)
-
-
 def _add_event_day(session: Session, day: date) -> None:
-    """Make the day's partition, with the events that came before it existed."""
+    """Create the day's partition; move its events there from the default one."""
     name = f"{day:{EVENT_DAY_NAME}}"
     session.execute(text(f"CREATE TABLE {name} (LIKE run_event INCLUDING STORAGE)"))
     session.execute(

@@ -1,6 +1,5 @@
 """The catalog's tables, as docs/reference/catalog.md describes them."""
 
-from floe.catalog.tables.base import Table
 from floe.catalog.tables.datasets import (
     Dataset,
     DatasetAlias,
@@ -9,6 +8,9 @@ from floe.catalog.tables.datasets import (
     DatasetTag,
     DatasetVersion,
     Project,
+    QualityCheckDef,
+    QualityCheckResult,
+    Sla,
 )
 from floe.catalog.tables.events import Change, ChangeCursor, ChangeHead, ImportState, RunEvent
 from floe.catalog.tables.governance import (
@@ -22,15 +24,18 @@ from floe.catalog.tables.governance import (
     Principal,
     RoleGrant,
 )
-from floe.catalog.tables.lineage import (
+from floe.catalog.tables.processes import (
     ColumnEdge,
     ColumnSighting,
     LineageEdge,
     ObservedFacet,
+    Process,
+    ProcessRun,
+    RunInput,
+    RunStep,
     SchemaSighting,
 )
-from floe.catalog.tables.processes import Process, ProcessRun, RunInput, RunStep
-from floe.catalog.tables.quality import QualityCheckDef, QualityCheckResult, Sla
+from floe.catalog.tables.table_base import Table
 
 __all__ = [
     "AccessToken",

@@ -1,36 +1,28 @@
-"""Datasets, their versions and schemas, and what happened to them."""
+"""Datasets, their versions, schemas, checks and SLAs."""
 
 from datetime import date
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ForeignKey,
-    Index,
-    Integer,
-    String,
-    Text,
-    UniqueConstraint,
-)
+from sqlalchemy import BigInteger, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from floe.catalog.tables.base import (
+from floe.catalog.tables.table_base import (
     FullName,
     LongName,
-    Moment,
     Name,
-    Place,
     RowId,
     SchemaHash,
     Short,
+    StoragePath,
     Table,
-    index_of_some,
+    Timestamp,
+    sparse_index,
 )
-from floe.catalog.types import JsonText, RunUuid, YesNo
+from floe.catalog.tables.types import JsonText, RunUuid, YesNo
 
 
 class Project(Table):
-    """A floe.yaml: the owner of what it declares."""
+    """A project: one floe.yaml, which owns everything it declares."""
 
     __tablename__ = "project"
 
@@ -40,8 +32,8 @@ class Project(Table):
     description: Mapped[str | None] = mapped_column(Text)
     timezone: Mapped[str] = mapped_column(String(60))
     content_hash: Mapped[str] = mapped_column(String(64))
-    created_at: Mapped[Moment]
-    updated_at: Mapped[Moment | None]
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp | None]
 
     __table_args__ = (UniqueConstraint("name"),)
 
@@ -64,27 +56,27 @@ class Dataset(Table):
     status: Mapped[Short]
     project_id: Mapped[int | None] = mapped_column(ForeignKey("project.project_id"))
     timezone: Mapped[str | None] = mapped_column(String(60))
-    # A version from outside is READY at once unless a check or a manifest has to be seen first.
+    # A version from outside is READY at once unless a check or a manifest must be verified first.
     needs_validation: Mapped[bool] = mapped_column(YesNo)
-    # Somebody has said by hand what this dataset is: what events say of it shows no longer.
+    # A person has edited this dataset: values from events no longer overwrite it.
     curated: Mapped[bool] = mapped_column(YesNo, default=False, server_default="N")
-    # floe writes the versions itself: what others announce is drift, not a version.
+    # floe writes the versions itself: a version announced by others is drift.
     floe_writes: Mapped[bool] = mapped_column(YesNo, default=False, server_default="N")
     schema_hash: Mapped[SchemaHash | None]  # the declared schema, else the newest one seen
     declaration_json: Mapped[Any | None] = mapped_column(JsonText)
     created_by: Mapped[str | None] = mapped_column(String(100))
-    created_at: Mapped[Moment]
-    updated_at: Mapped[Moment | None]
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp | None]
 
     __table_args__ = (
         Index("idx_dataset_fullname", "full_name", unique=True),
         Index("idx_dataset_name", "name"),
-        index_of_some("idx_dataset_project", "project_id"),
+        sparse_index("idx_dataset_project", "project_id"),
     )
 
 
 class DatasetTag(Table):
-    """A word that users file a dataset under."""
+    """A label that users give a dataset."""
 
     __tablename__ = "dataset_tag"
 
@@ -102,7 +94,7 @@ class DatasetAlias(Table):
     namespace: Mapped[str] = mapped_column(String(200), primary_key=True)
     name: Mapped[str] = mapped_column(String(300), primary_key=True)
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"))
-    created_at: Mapped[Moment]
+    created_at: Mapped[Timestamp]
 
     __table_args__ = (Index("idx_dataset_alias_dataset", "dataset_id"),)
 
@@ -119,13 +111,13 @@ class DatasetVersion(Table):
     partition_key: Mapped[LongName | None]
     seq: Mapped[int] = mapped_column(Integer)
     state: Mapped[Short]
-    path: Mapped[Place | None] = mapped_column("path", quote=False)
+    path: Mapped[StoragePath | None] = mapped_column("path", quote=False)
     row_count: Mapped[int | None] = mapped_column(BigInteger)
     size_bytes: Mapped[int | None] = mapped_column(BigInteger)
     checksum: Mapped[Name | None]
     schema_hash: Mapped[SchemaHash | None]
     produced_by_run_id: Mapped[str | None] = mapped_column(RunUuid)
-    produced_at: Mapped[Moment]
+    produced_at: Mapped[Timestamp]
     legal_hold: Mapped[bool] = mapped_column(YesNo)
     metadata_json: Mapped[Any | None] = mapped_column(JsonText)
 
@@ -138,20 +130,20 @@ class DatasetVersion(Table):
 
 
 class DatasetSchema(Table):
-    """One column of one distinct schema. Versions with the same columns share the rows."""
+    """One column of a schema. Versions with the same columns share the rows."""
 
     __tablename__ = "dataset_schema"
 
     schema_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     column_order: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     column_name: Mapped[Name]
-    column_type: Mapped[Place]
+    column_type: Mapped[StoragePath]
     nullable: Mapped[bool] = mapped_column(YesNo)
     column_metadata: Mapped[Any | None] = mapped_column(JsonText)
 
 
 class DatasetEvent(Table):
-    """A moment in the life of a dataset or of a version: who did what, and when."""
+    """Something that happened to a dataset or a version: who did what, and when."""
 
     __tablename__ = "dataset_event"
 
@@ -162,7 +154,70 @@ class DatasetEvent(Table):
     )
     event_type: Mapped[str] = mapped_column(String(50))
     actor: Mapped[Name | None]
-    occurred_at: Mapped[Moment]
+    occurred_at: Mapped[Timestamp]
     detail_json: Mapped[Any | None] = mapped_column(JsonText)
 
     __table_args__ = (Index("idx_dataset_event", "dataset_id", "occurred_at"),)
+
+
+class Sla(Table):
+    """An SLA: a due time, a maximum age, or a maximum run duration."""
+
+    __tablename__ = "sla"
+
+    sla_id: Mapped[RowId]
+    # Named after its dataset or process, so as wide as the longest process key.
+    name: Mapped[str] = mapped_column(String(650))
+    description: Mapped[str | None] = mapped_column(Text)
+    sla_window_sec: Mapped[int | None] = mapped_column(Integer)
+    due: Mapped[str | None] = mapped_column(String(8))
+    zone: Mapped[str | None] = mapped_column(String(60))
+    calendar: Mapped[str | None] = mapped_column(String(100))
+    day_offset: Mapped[int | None] = mapped_column(Integer)
+    escalation_json: Mapped[Any | None] = mapped_column(JsonText)
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp | None]
+
+    __table_args__ = (UniqueConstraint("name"),)
+
+
+class QualityCheckDef(Table):
+    """A rule on the versions of a dataset."""
+
+    __tablename__ = "quality_check_def"
+
+    qdef_id: Mapped[RowId]
+    dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"))
+    name: Mapped[Name]
+    kind: Mapped[str] = mapped_column(String(50))
+    severity: Mapped[Short]
+    sql_expression: Mapped[str | None] = mapped_column(Text)
+    expected_result: Mapped[str | None] = mapped_column(Text)
+    parameters_json: Mapped[Any | None] = mapped_column(JsonText)
+    active: Mapped[bool] = mapped_column(YesNo)
+    created_at: Mapped[Timestamp]
+    updated_at: Mapped[Timestamp | None]
+
+    __table_args__ = (UniqueConstraint("dataset_id", "name"),)
+
+
+class QualityCheckResult(Table):
+    """The verdict of one check on one version."""
+
+    __tablename__ = "quality_check_result"
+
+    qres_id: Mapped[RowId]
+    qdef_id: Mapped[int] = mapped_column(ForeignKey("quality_check_def.qdef_id"))
+    dataset_version_id: Mapped[int | None] = mapped_column(
+        ForeignKey("dataset_version.dataset_version_id")
+    )
+    run_id: Mapped[int | None] = mapped_column(ForeignKey("process_run.run_id"))
+    executed_at: Mapped[Timestamp]
+    status: Mapped[Short]
+    failed_rows: Mapped[int | None] = mapped_column(BigInteger)
+    detail_json: Mapped[Any | None] = mapped_column(JsonText)
+
+    __table_args__ = (
+        Index("idx_check_result_def", "qdef_id", "executed_at"),
+        Index("idx_check_result_version", "dataset_version_id"),
+    )

@@ -1,12 +1,12 @@
-"""Who may, who asked, who did; and who holds what for a moment."""
+"""Access, requests, drift decisions, audit and leases."""
 
 from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from floe.catalog.tables.base import FullName, LongName, Moment, Name, RowId, Short, Table
-from floe.catalog.types import Identifier, JsonText
+from floe.catalog.tables.table_base import FullName, LongName, Name, RowId, Short, Table, Timestamp
+from floe.catalog.tables.types import Identifier, JsonText
 
 
 class DatasetRegistration(Table):
@@ -17,10 +17,10 @@ class DatasetRegistration(Table):
     reg_id: Mapped[RowId]
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.dataset_id"))
     submitted_by: Mapped[Name]
-    submitted_at: Mapped[Moment]
+    submitted_at: Mapped[Timestamp]
     status: Mapped[Short]
     reviewer: Mapped[Name | None]
-    reviewed_at: Mapped[Moment | None]
+    reviewed_at: Mapped[Timestamp | None]
     review_comment: Mapped[str | None] = mapped_column(Text)
     request_json: Mapped[Any | None] = mapped_column(JsonText)
 
@@ -31,22 +31,22 @@ class DatasetRegistration(Table):
 
 
 class DriftClaim(Table):
-    """What events claim against what is declared, until a steward accepts or dismisses it."""
+    """A claim of events that contradicts declarations, until a steward decides on it."""
 
     __tablename__ = "drift_claim"
 
     claim_id: Mapped[RowId]
     kind: Mapped[Short]
-    # SAME_DATASET: two datasets, the smaller number first. FOREIGN_VERSION: a dataset and the
-    # process that claims to write it. Neither has a foreign key, as in the tables of lineage.
+    # SAME_DATASET: two datasets, the smaller id first. FOREIGN_VERSION: a dataset and the process
+    # that claims to write it. Without foreign keys, like the lineage tables.
     dataset_id: Mapped[int] = mapped_column(Identifier)
     subject_id: Mapped[int] = mapped_column(Identifier)
     status: Mapped[Short]
-    first_seen: Mapped[Moment]
-    last_seen: Mapped[Moment]
+    first_seen: Mapped[Timestamp]
+    last_seen: Mapped[Timestamp]
     detail_json: Mapped[Any | None] = mapped_column(JsonText)
     decided_by: Mapped[Name | None]
-    decided_at: Mapped[Moment | None]
+    decided_at: Mapped[Timestamp | None]
     decision_comment: Mapped[str | None] = mapped_column(Text)
 
     __table_args__ = (
@@ -57,20 +57,20 @@ class DriftClaim(Table):
 
 
 class DatasetJoin(Table):
-    """Two datasets that became one: what was moved, so that a split can move it back."""
+    """A join of two datasets: what was moved, so that a split can move it back."""
 
     __tablename__ = "dataset_join"
 
     join_id: Mapped[RowId]
     kept_id: Mapped[int] = mapped_column(Identifier)
-    # The dataset that went: its number and name then, and the number it has since a split.
+    # The joined dataset: its id and name at that time, and its id after a split.
     gone_id: Mapped[int] = mapped_column(Identifier)
     gone_name: Mapped[FullName]
-    joined_at: Mapped[Moment]
+    joined_at: Mapped[Timestamp]
     joined_by: Mapped[Name]
     moved_json: Mapped[Any] = mapped_column(JsonText)
     split_id: Mapped[int | None] = mapped_column(Identifier)
-    split_at: Mapped[Moment | None]
+    split_at: Mapped[Timestamp | None]
     split_by: Mapped[Name | None]
 
     __table_args__ = (
@@ -81,7 +81,7 @@ class DatasetJoin(Table):
 
 
 class Principal(Table):
-    """A person or a program that may act on the catalog."""
+    """A person or a program with access to the catalog."""
 
     __tablename__ = "principal"
 
@@ -90,14 +90,14 @@ class Principal(Table):
     kind: Mapped[Short]
     email: Mapped[Name | None]
     team: Mapped[Name | None]
-    created_at: Mapped[Moment]
-    disabled_at: Mapped[Moment | None]
+    created_at: Mapped[Timestamp]
+    disabled_at: Mapped[Timestamp | None]
 
     __table_args__ = (UniqueConstraint("name"),)
 
 
 class AccessToken(Table):
-    """A secret by which a principal is known. Only its hash is kept."""
+    """A secret that authenticates a principal. Only its hash is stored."""
 
     __tablename__ = "access_token"
 
@@ -106,10 +106,10 @@ class AccessToken(Table):
     token_hash: Mapped[str] = mapped_column(String(64))
     token_start: Mapped[Short]
     scopes: Mapped[LongName]
-    created_at: Mapped[Moment]
-    expires_at: Mapped[Moment | None]
-    last_used_at: Mapped[Moment | None]
-    revoked_at: Mapped[Moment | None]
+    created_at: Mapped[Timestamp]
+    expires_at: Mapped[Timestamp | None]
+    last_used_at: Mapped[Timestamp | None]
+    revoked_at: Mapped[Timestamp | None]
 
     __table_args__ = (
         UniqueConstraint("token_hash"),
@@ -118,9 +118,9 @@ class AccessToken(Table):
 
 
 class LoginSession(Table):
-    """A login of a person in a browser. Only the hash of its secret is kept.
+    """A person's login in a browser. Only the hash of its secret is stored.
 
-    Until somebody opens the login link, the secret is that of the link. From then on it is that of
+    The secret is that of the login link until somebody opens the link. From then on it is that of
     the cookie, so a link works once.
     """
 
@@ -132,11 +132,11 @@ class LoginSession(Table):
     secret_hash: Mapped[str] = mapped_column(String(64))
     scopes: Mapped[LongName]
     browser: Mapped[Name | None]
-    created_at: Mapped[Moment]
-    opened_at: Mapped[Moment | None]
-    expires_at: Mapped[Moment]
-    last_used_at: Mapped[Moment | None]
-    revoked_at: Mapped[Moment | None]
+    created_at: Mapped[Timestamp]
+    opened_at: Mapped[Timestamp | None]
+    expires_at: Mapped[Timestamp]
+    last_used_at: Mapped[Timestamp | None]
+    revoked_at: Mapped[Timestamp | None]
 
     __table_args__ = (
         UniqueConstraint("secret_hash"),
@@ -157,7 +157,7 @@ class RoleGrant(Table):
     role: Mapped[str] = mapped_column(String(30), primary_key=True)
     scope: Mapped[str] = mapped_column("scope", String(300), primary_key=True, quote=False)
     granted_by: Mapped[Name | None]
-    granted_at: Mapped[Moment]
+    granted_at: Mapped[Timestamp]
 
 
 class AuditLog(Table):
@@ -166,7 +166,7 @@ class AuditLog(Table):
     __tablename__ = "audit_log"
 
     audit_id: Mapped[RowId]
-    occurred_at: Mapped[Moment]
+    occurred_at: Mapped[Timestamp]
     actor: Mapped[Name]
     action: Mapped[str] = mapped_column(String(100))
     object_type: Mapped[str] = mapped_column(String(50))
@@ -182,13 +182,13 @@ class AuditLog(Table):
 
 
 class Lease(Table):
-    """Something that one holder at a time may do, until the lease ends by itself."""
+    """Exclusive access to something for one holder at a time, until it expires."""
 
     __tablename__ = "lease"
 
     name: Mapped[str] = mapped_column(String(300), primary_key=True)
     holder: Mapped[LongName]
-    # Grows with every new holder: what an old holder still writes can be told apart and refused.
+    # Incremented with every new holder, so that late writes of an old holder can be rejected.
     fence: Mapped[int] = mapped_column(BigInteger)
-    acquired_at: Mapped[Moment]
-    expires_at: Mapped[Moment]
+    acquired_at: Mapped[Timestamp]
+    expires_at: Mapped[Timestamp]

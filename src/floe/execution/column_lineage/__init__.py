@@ -1,15 +1,14 @@
-"""From the SQL of a process, or from Spark's plan of it, to column lineage. Pure: no catalog.
+"""Column lineage from a process's SQL or from a Spark plan. Pure: no catalog.
 
-`trace` reads the steps of a process on the real schemas of its inputs, `trace_plan` what Spark
-says of a frame that a function made, `to_facet` says what they found as OpenLineage does. What
-cannot be known is said to be unknown, with the reason.
+`trace` reads the SQL steps of a process with the real schemas of its inputs, `trace_plan` reads
+Spark's plan of a frame that a function returned, and `to_facet` converts the result to
+OpenLineage. What cannot be determined is reported as unknown, with the reason.
 """
 
-from floe.execution.column_lineage.facets import to_facet
-from floe.execution.column_lineage.missing import check_columns, find_repeated
-from floe.execution.column_lineage.model import ColumnLineage, OutputLineage, Source, Use
-from floe.execution.column_lineage.plans import INPUT_PREFIX, trace_plan
-from floe.execution.column_lineage.tracing import SqlStep, trace, with_declared
+from floe.execution.column_lineage.missing_columns import check_columns, find_repeated
+from floe.execution.column_lineage.model import ColumnLineage, OutputLineage, Source, Use, to_facet
+from floe.execution.column_lineage.plan_lineage import INPUT_PREFIX, trace_plan
+from floe.execution.column_lineage.sql_lineage import SqlStep, trace, with_declared
 
 __all__ = [
     "INPUT_PREFIX",

@@ -1,4 +1,4 @@
-"""What every engine does: turn the inputs of a process into its outputs."""
+"""The engine contract: turn the inputs of a process into its outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from floe import clock
-from floe.execution.cancelling import Cancellation
-from floe.execution.formats.contract import VersionPlace
-from floe.execution.logs import RunLog
+from floe.execution.cancellation import Cancellation
+from floe.execution.formats.contract import StoredVersion
+from floe.execution.reporting import RunLog
 from floe.execution.versions.drafts import Draft
 from floe.execution.workspace import Workspace
 from floe.spec import ProcessSpec
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class StepRecord:
-    """A named part of a run: when it was worked on, what it stands on, how many rows it gave."""
+    """A named part of a run: its timing, its inputs and its row count."""
 
     name: str
     depends_on: Sequence[str] = ()
@@ -30,12 +30,12 @@ class StepRecord:
     rows: int | None = None
     status: str = "STARTED"
     counter: Any = None
-    """What counts the rows while they pass, where Spark can."""
+    """Spark's observation that counts the rows as they pass, if there is one."""
 
 
 @dataclass(frozen=True)
 class InPlace:
-    """An output that the engine wrote by itself where its draft was to live."""
+    """An output that the engine wrote itself, at its draft's path."""
 
     rows: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class InPlace:
 
 @dataclass(frozen=True)
 class Work:
-    """All that an engine may know of the run that it is to do."""
+    """Everything an engine needs to know about a run."""
 
     workspace: Workspace
     spark: "SparkSession"
@@ -53,7 +53,7 @@ class Work:
     business_date: date
     partition: str | None
     params: Mapping[str, Any]
-    inputs: Mapping[str, Sequence[VersionPlace]]
+    inputs: Mapping[str, Sequence[StoredVersion]]
     frames: Mapping[str, "DataFrame"]
     drafts: Mapping[str, Draft]
     folder: Path
@@ -63,7 +63,7 @@ class Work:
 
     @property
     def bound(self) -> dict[str, Any]:
-        """The parameters, with those that are always there."""
+        """The parameters, with the built-in ones."""
         return {
             **self.params,
             "business_date": self.business_date,
@@ -76,8 +76,8 @@ Outputs = Mapping[str, "DataFrame | InPlace"]
 
 
 class Engine(Protocol):
-    """How the work of a process becomes its outputs, by alias."""
+    """Computes the outputs of a process, by alias."""
 
     def run(self, work: Work) -> Outputs:
-        """Do the work. A frame may be lazy: it is written, and so computed, by the caller."""
+        """Do the work. A returned frame may be lazy: the caller writes it."""
         ...

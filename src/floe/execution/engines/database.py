@@ -1,20 +1,20 @@
-"""Statements or a stored procedure that run in a database, in one transaction."""
+"""Run statements or a stored procedure in a database, in one transaction."""
 
 from floe.execution.databases import call_procedure, run_statements
 from floe.execution.engines.contract import InPlace, Outputs, Work
 
 
 class DatabaseEngine:
-    """Runs the `statements` or the `procedure` of a process where its data is."""
+    """Runs the `statements` or the `procedure` of a process in its database."""
 
     def run(self, work: Work) -> Outputs:
-        """Run them; the outputs are tables that they have filled."""
+        """Run them; the outputs are the tables that they filled."""
         site, spec = work.workspace.site, work.spec
         connection = str(spec.connection)
         if spec.procedure is not None:
             call_procedure(site, connection, spec.procedure, work.params, work.bound)
         else:
             texts = [site.read_text(statement) for statement in spec.statements]
-            for number, rows in enumerate(run_statements(site, connection, texts, work.bound), 1):
-                work.log.say(f"statement {number}: {rows if rows >= 0 else 'no'} rows")
+            for index, rows in enumerate(run_statements(site, connection, texts, work.bound), 1):
+                work.log.say(f"statement {index}: {rows if rows >= 0 else 'no'} rows")
         return {alias: InPlace(details={"in_place": True}) for alias in work.drafts}

@@ -1,7 +1,7 @@
-"""PySpark: a function of DataFrames, which it takes by the names of its parameters."""
+"""PySpark: a function of DataFrames, passed by parameter name."""
 
-from floe.execution.engines.calling import by_alias, call
 from floe.execution.engines.contract import Outputs, Work
+from floe.execution.engines.function_calls import call, outputs_by_alias
 from floe.execution.engines.steps import run_steps
 
 
@@ -14,4 +14,4 @@ class PySparkEngine:
             return run_steps(work)
         assert work.spec.function is not None
         result = call(work, work.spec.function, {**work.frames, "spark": work.spark})
-        return by_alias(work, work.spec.function, result)
+        return outputs_by_alias(work, work.spec.function, result)

@@ -1,4 +1,4 @@
-"""Spark SQL: one query, or named views of which later ones see earlier ones."""
+"""Spark SQL: one query, or named steps that can read earlier steps."""
 
 from floe.execution.engines.contract import Outputs, Work
 from floe.execution.engines.steps import run_steps
@@ -9,7 +9,7 @@ class SparkSqlEngine:
     """Runs the `sql` or the `steps` of a process."""
 
     def run(self, work: Work) -> Outputs:
-        """Return the lazy result of the query, or of the steps that have the outputs' names."""
+        """Return the lazy result of the query, or of the steps named like the outputs."""
         if work.spec.sql is not None:
             (alias,) = work.spec.outputs
             sql = work.workspace.site.read_text(work.spec.sql)

@@ -1,14 +1,13 @@
-"""Named views of a process: later ones see earlier ones, and the sub-step graph is kept."""
+"""Run the named steps of a process; record what each step reads."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from floe import clock
-from floe.execution.engines.calling import call_for_frame
 from floe.execution.engines.contract import Outputs, StepRecord, Work
-from floe.execution.spark.queries import query
-from floe.execution.sql_tables import tables_in
+from floe.execution.engines.function_calls import call_for_frame
+from floe.execution.spark.queries import query, tables_in
 from floe.spec.processes import Step
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_steps(work: Work) -> Outputs:
-    """Build each step on the inputs and the steps before it."""
+    """Build each step from the inputs and earlier steps."""
     seen: dict[str, DataFrame] = dict(work.frames)
     last = work.spec.steps[-1].name
     readers = _readers(work)
@@ -39,15 +38,16 @@ def run_steps(work: Work) -> Outputs:
 
 
 def _readers(work: Work) -> Counter[str]:
-    """Count how many later steps may read each step."""
+    """Count how many steps may read each step."""
     known = [step.name for step in work.spec.steps]
     return Counter(name for step in work.spec.steps for name in _names_in(work, step, known))
 
 
 def _as_view(work: Work, record: StepRecord, frame: "DataFrame") -> "DataFrame":
-    """Let the server keep a step that several read: sent along each time, it would multiply.
+    """Make a step that several others read a temporary view on the server.
 
-    What counts its rows is then within the view, and those who read it wait for the count.
+    Otherwise each reader's plan would contain it again. Its row counter is inside the view, so the
+    query that reads the view carries the counter.
     """
     view = f"floe_step_{record.name}"
     frame.createOrReplaceTempView(view)
@@ -69,9 +69,9 @@ def _within(
     names: Sequence[str],
     bound: Mapping[str, Any],
 ) -> tuple[str, Mapping[str, Any], dict[str, "DataFrame"]]:
-    """Give each frame a name that no other step uses, and let the query see it by its own.
+    """Give each frame a unique view name, and alias it to its own name in the query.
 
-    The server drops the views of an inner query before it plans the outer one.
+    Otherwise names clash: the server drops an inner query's views before it plans the outer one.
     """
     inner = {name: f"floe_{step.name}_{name}" for name in names}
     if not inner:
@@ -82,7 +82,7 @@ def _within(
 
 
 def _counted(frame: "DataFrame", record: StepRecord) -> "DataFrame":
-    """Let the rows be counted while they pass, which costs no scan of its own."""
+    """Count the rows as they pass, without another scan."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.connect.observation import Observation
 
@@ -91,7 +91,7 @@ def _counted(frame: "DataFrame", record: StepRecord) -> "DataFrame":
 
 
 def _names_in(work: Work, step: Step, seen: Iterable[str]) -> list[str]:
-    """Return what a step stands on: the tables its SQL names, or all that a function may take."""
+    """Return what a step reads: the tables in its SQL; for a function, all it may take."""
     if step.sql is None:
         return [name for name in seen if name != step.name]
     named = tables_in(work.workspace.site.read_text(step.sql))

@@ -1,1 +1,1 @@
-"""Formats: one file each behind one contract. A user's own registers by entry point."""
+"""Storage formats, one module each. Users add their own through an entry point."""

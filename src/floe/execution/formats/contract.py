@@ -1,9 +1,8 @@
-"""What every format does: write a version unseen, publish it, read it again, let it go.
+"""The contract of a format: write a version unseen, publish, read and remove it.
 
-A write has three durable steps, and the catalog's row of the version leads through them. The
-format is told where the version is to live before anything is written, so that whatever a killed
-run left behind can be found again: `discard` and `publish` may be called at any time, any number
-of times.
+A write has three durable steps, recorded in the version's catalog row. The catalog stores the
+version's location before anything is written, so the leftovers of a killed run can be found:
+`discard` and `publish` may be called at any time and repeatedly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 
+MOST_SHOWN = 3
+
+
 @dataclass(frozen=True)
-class VersionPlace:
-    """One version of a dataset, and all that leads to where it lives."""
+class StoredVersion:
+    """One version of a dataset, with everything needed to locate its data."""
 
     dataset: str
     spec: DatasetSpec
@@ -31,9 +33,9 @@ class VersionPlace:
     business_date: date
     partition: str | None = None
     path: str | None = None
-    """The directory, the files or the table, as the catalog keeps it."""
+    """The directory, file pattern or table, as recorded in the catalog."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What the format noted when the version was located, written or published."""
+    """What the format recorded when the version was located, written or published."""
     run_id: str | None = None
 
     @property
@@ -43,8 +45,8 @@ class VersionPlace:
 
 
 @dataclass(frozen=True)
-class Spot:
-    """Where a version is going to live. The catalog knows it before anything is written."""
+class Target:
+    """The location of a new version, recorded before anything is written."""
 
     path: str
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -52,7 +54,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Written:
-    """What a write made."""
+    """The result of a write."""
 
     rows: int | None = None
     size: int | None = None
@@ -62,7 +64,7 @@ class Written:
 
 @dataclass(frozen=True)
 class BadRecords:
-    """Lines that could not be read, when the policy is to drop them."""
+    """The records that could not be read and were dropped."""
 
     count: int = 0
     samples: Sequence[str] = ()
@@ -70,20 +72,20 @@ class BadRecords:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What somebody else delivered for a version: new when its fingerprint is."""
+    """Data that another system delivered; a new fingerprint is a new delivery."""
 
     path: str
     fingerprint: str
     size: int | None = None
     rows: int | None = None
-    """As a manifest promises, once that was verified."""
+    """The row count of the manifest, after verification."""
     details: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
-    """Why it is rejected without being read, such as a link that leads out of the storage."""
+    """Why it is rejected unread, such as a link that points outside the storage root."""
 
 
 class DeliveryRejectedError(FloeError):
-    """A delivery is not what its manifest, its format or its schema says."""
+    """A delivery does not match its manifest, format or schema."""
 
     def __init__(self, dataset: str, reason: str) -> None:
         self.reason = reason
@@ -91,7 +93,7 @@ class DeliveryRejectedError(FloeError):
 
 
 class DeliveryIncompleteError(FloeError):
-    """A delivery is not there, or not all of it yet. It may still come: nothing is rejected."""
+    """A delivery is missing or incomplete. It may still arrive, so it is not rejected."""
 
     def __init__(self, dataset: str, reason: str) -> None:
         self.reason = reason
@@ -99,7 +101,7 @@ class DeliveryIncompleteError(FloeError):
 
 
 class VersionUnreadableError(FloeError):
-    """A version cannot be read, though the catalog knows it."""
+    """A version is in the catalog, but its data cannot be read."""
 
     def __init__(self, dataset: str, tag: str, reason: str) -> None:
         self.reason = reason
@@ -107,23 +109,23 @@ class VersionUnreadableError(FloeError):
 
 
 class WriteModeError(FloeError):
-    """A format cannot write in the way a process asks for."""
+    """A format does not support the write mode of a process."""
 
-    def __init__(self, dataset: str, name: str, mode: str, can: Sequence[str]) -> None:
+    def __init__(self, dataset: str, name: str, mode: str, supported: Sequence[str]) -> None:
         super().__init__(
-            f"'{dataset}' has the format {name}, which cannot be written with '{mode}'. "
-            f"Use one of: {', '.join(can)}."
+            f"'{dataset}' has format {name}, which does not support write mode '{mode}'. "
+            f"Use one of: {', '.join(supported)}."
         )
 
 
 class Format(Protocol):
-    """How the versions of datasets of one format are read and written."""
+    """Reads and writes the versions of all datasets of one format."""
 
     name: str
     modes: Sequence[WriteMode]
 
-    def locate(self, site: Site, place: VersionPlace) -> Spot:
-        """Say where a new version is going to live. Nothing is written yet."""
+    def locate(self, site: Site, version: StoredVersion) -> Target:
+        """Return the location of a new version. Nothing is written yet."""
         ...
 
     def write(
@@ -131,122 +133,156 @@ class Format(Protocol):
         site: Site,
         spark: "SparkSession",
         frame: "DataFrame",
-        place: VersionPlace,
+        version: StoredVersion,
         mode: WriteMode,
     ) -> Written:
-        """Write a version where no reader sees it. A second call replaces what the first left."""
+        """Write a version where no reader sees it; a second call overwrites the first."""
         ...
 
-    def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
-        """Read what was written and is not published, to check it."""
+    def read_draft(self, site: Site, spark: "SparkSession", version: StoredVersion) -> "DataFrame":
+        """Read a version that is written but not published, to check it."""
         ...
 
     def publish(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, *, newest: bool
+        self, site: Site, spark: "SparkSession", version: StoredVersion, *, newest: bool
     ) -> Mapping[str, Any]:
-        """Let readers see it; under the stable name too, if no later date is there.
+        """Make a version visible to readers; if `newest`, under the stable name too.
 
-        Returns what is to be noted with the version. Once published, it does nothing.
+        Returns the details to record with the version. Publishing again does nothing.
         """
         ...
 
-    def is_whole(self, site: Site, spark: "SparkSession", place: VersionPlace) -> bool:
-        """Tell, after a crash, whether all that was to be published is still there."""
+    def is_whole(self, site: Site, spark: "SparkSession", version: StoredVersion) -> bool:
+        """Tell, after a crash, whether the data to publish is still complete."""
         ...
 
-    def discard(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
-        """Remove what an unfinished or rejected version left. Nothing there is fine."""
+    def discard(self, site: Site, spark: "SparkSession", version: StoredVersion) -> None:
+        """Remove the data of an unfinished or rejected version, if there is any."""
         ...
 
-    def read(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
+    def read(self, site: Site, spark: "SparkSession", version: StoredVersion) -> "DataFrame":
         """Read a published version."""
         ...
 
     def show(
-        self, site: Site, spark: "SparkSession", place: VersionPlace
+        self, site: Site, spark: "SparkSession", version: StoredVersion
     ) -> Mapping[str, Any] | None:
-        """Put a version (back) under the stable name, because what was there was retracted."""
+        """Restore a version to the stable name, after a later one was retracted."""
         ...
 
-    def hide(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
-        """Take a version off the stable name, because it was retracted and none can replace it."""
+    def hide(self, site: Site, spark: "SparkSession", version: StoredVersion) -> None:
+        """Remove a retracted version from the stable name, if nothing can replace it."""
         ...
 
-    def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
-        """Remove a version's data for good; return the bytes that this frees, where known."""
+    def vacuum(self, site: Site, spark: "SparkSession", version: StoredVersion) -> int:
+        """Delete a version's data; return the bytes freed, as far as known."""
         ...
 
 
 @runtime_checkable
-class Delivered(Protocol):
-    """A format whose versions others may deliver."""
+class Deliverable(Protocol):
+    """A format whose versions other systems can deliver."""
 
-    def find(self, site: Site, place: VersionPlace) -> Delivery | None:
-        """Look for a delivery; None when nothing is there. Cheap: no row is read."""
+    def find(self, site: Site, version: StoredVersion) -> Delivery | None:
+        """Look for a delivery; return None if nothing arrived. Reads no rows."""
         ...
 
     def verify(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, delivery: Delivery
+        self, site: Site, spark: "SparkSession", version: StoredVersion, delivery: Delivery
     ) -> Delivery:
-        """Verify a delivery against its manifest before a row is read; raise when it is wrong.
+        """Verify a delivery against its manifest before reading rows; raise on mismatch.
 
-        Returns it with what became known, such as the promised rows.
+        Returns the delivery with what the manifest adds, such as the row count.
         """
         ...
 
-    def bad_records(self, site: Site, spark: "SparkSession", place: VersionPlace) -> BadRecords:
-        """Count the lines of a version that cannot be read, and keep some."""
+    def bad_records(self, site: Site, spark: "SparkSession", version: StoredVersion) -> BadRecords:
+        """Count the records of a version that cannot be read, and keep samples."""
         ...
 
 
 @runtime_checkable
-class Extracts(Protocol):
-    """A format whose source cannot be kept, so that a version of it is a copy."""
+class Extractable(Protocol):
+    """A format whose source changes in place, so each version is a copy of it."""
 
-    def extract(self, site: Site, spark: "SparkSession", place: VersionPlace) -> Written:
-        """Copy what is there now. The details hold the copy's `path` and its `fingerprint`."""
+    def extract(self, site: Site, spark: "SparkSession", version: StoredVersion) -> Written:
+        """Copy the source as it is now. Details hold the copy's `path` and `fingerprint`."""
         ...
 
 
 @runtime_checkable
-class Settles(Protocol):
-    """A format whose drafts can be read before all is known of them.
+class SplitWriter(Protocol):
+    """A format that can write a draft first and measure the write afterwards.
 
-    To ask what a write made is a way to the server of its own, and need not come before the checks.
+    Measuring takes another call to the server, which can run in parallel with the checks.
     """
 
-    def put(
+    def write_data(
         self,
         site: Site,
         spark: "SparkSession",
         frame: "DataFrame",
-        place: VersionPlace,
+        version: StoredVersion,
         mode: WriteMode,
     ) -> Written:
-        """Write as `write` does, and note only what is known by itself."""
+        """Write as `write` does, but return only what is known without another call."""
         ...
 
-    def settle(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, mode: WriteMode
+    def measure_write(
+        self, site: Site, spark: "SparkSession", version: StoredVersion, mode: WriteMode
     ) -> Written:
-        """Ask for the rest. It may be asked for while the draft is read."""
+        """Return rows, size and files of a write. May run while the draft is read."""
         ...
 
 
 @runtime_checkable
 class KeepsStatistics(Protocol):
-    """A format that knows of its files what they hold, and reads none that a condition leaves out.
+    """A format that keeps column statistics of its files and skips files by condition.
 
-    Checks whose conditions it understands are then answered without reading a row.
+    Checks with conditions that it supports are answered without reading rows.
     """
 
     keeps_statistics: bool
 
 
 @runtime_checkable
-class Adopts(Protocol):
-    """A format whose versions a command may write by itself where they are to live."""
+class Adoptable(Protocol):
+    """A format whose version directory a command may fill itself."""
 
-    def adopt(self, site: Site, spark: "SparkSession", place: VersionPlace) -> Written:
-        """Complete what is there: a marker, a manifest. Nothing there is an error."""
+    def adopt(self, site: Site, spark: "SparkSession", version: StoredVersion) -> Written:
+        """Add the marker and manifest to what a command wrote; raise if it wrote nothing."""
         ...
+
+
+class DuplicateKeysError(FloeError):
+    """The rows to merge contain duplicate keys."""
+
+    def __init__(
+        self, dataset: str, keys: Sequence[str], duplicates: Sequence[Sequence[Any]]
+    ) -> None:
+        """`duplicates` holds the values of the keys, followed by the number of rows."""
+        examples = [_describe_key(keys, values) for values in duplicates[:MOST_SHOWN]]
+        more = ", and others" if len(duplicates) > MOST_SHOWN else ""
+        super().__init__(
+            f"The rows to merge into '{dataset}' have duplicate keys: "
+            f"{'; '.join(examples)}{more}. Make the keys unique first."
+        )
+
+
+def _describe_key(keys: Sequence[str], values: Sequence[Any]) -> str:
+    pairs = zip(keys, values, strict=False)
+    named = ", ".join(f"{key} = {'null' if value is None else value}" for key, value in pairs)
+    return f"{named} ({values[len(keys)]} rows)"
+
+
+def column_difference(declared: Sequence[str], actual: Sequence[str]) -> str:
+    """Describe missing, undeclared and duplicate columns; empty if there are none."""
+    known = {name.lower() for name in actual}
+    wanted = {name.lower() for name in declared}
+    lower = [name.lower() for name in actual]
+    parts = {
+        "missing": [name for name in declared if name.lower() not in known],
+        "not declared": [name for name in actual if name.lower() not in wanted],
+        "duplicate": sorted({name for name in lower if lower.count(name) > 1}),
+    }
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in parts.items() if names)

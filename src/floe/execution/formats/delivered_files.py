@@ -1,7 +1,7 @@
-"""List the files of a delivery, and keep floe from opening what it must not.
+"""List the files of a delivery, and detect entries that floe must not open.
 
-Folders that others write to can hold anything: links to elsewhere, pipes, names that are not
-text. Such an entry is never opened; it is reported as the delivery's problem.
+Folders that other systems write to can contain anything: links that point outside, pipes, names
+that are not valid text. Such an entry is never opened; it is reported as a problem.
 """
 
 import os
@@ -29,8 +29,8 @@ class DanglingLinkError(Exception):
 
 
 @dataclass(frozen=True)
-class Confines:
-    """The storage root that files must stay in, and floe's state folder, which is off limits."""
+class StorageBoundary:
+    """Limits of a delivery: inside the storage root, outside floe's state folder."""
 
     root: Path
     state: Path
@@ -55,7 +55,7 @@ class Confines:
         if not path.is_symlink() and self._is_safe(path.parent):
             return ""
         try:
-            escape = self._escape(path.resolve(strict=True))
+            escape = self._escape_reason(path.resolve(strict=True))
         except FileNotFoundError:
             last = self._link(path) or path
             message = f"the symbolic link {last.name} points to {_target(last)}"
@@ -72,12 +72,12 @@ class Confines:
         )
 
     def _is_safe(self, folder: Path) -> bool:
-        """Tell whether a folder is inside the storage; cached, as many files share a folder."""
+        """Tell whether a folder is inside the limits; cached, as files share folders."""
         if folder not in self._safe_folders:
-            self._safe_folders[folder] = not self._escape(folder.resolve())
+            self._safe_folders[folder] = not self._escape_reason(folder.resolve())
         return self._safe_folders[folder]
 
-    def _escape(self, target: Path) -> str:
+    def _escape_reason(self, target: Path) -> str:
         root, state = self._resolved
         if not target.is_relative_to(root):
             return "points outside the storage root"
@@ -103,19 +103,19 @@ def _name_problem(name: str) -> str:
     return ""
 
 
-def matching(pattern: Path, folder: Path, confines: Confines) -> list[Path]:
-    """Return the entries that match a pattern, sorted; a folder matches everything below it.
+def matching(pattern: Path, folder: Path, boundary: StorageBoundary) -> list[Path]:
+    """Return the entries that match a pattern, sorted; a folder matches all below it.
 
     `folder` is the deepest folder of the pattern without wildcards.
     """
     parts = pattern.relative_to(folder).parts
-    paths = set(_Listing(confines).entries(folder, parts))
+    paths = set(_Listing(boundary).entries(folder, parts))
     return sorted(path for path in paths if not is_hidden(path.name))
 
 
 @dataclass(frozen=True)
 class _Listing:
-    confines: Confines
+    boundary: StorageBoundary
 
     def entries(self, path: Path, parts: Sequence[str]) -> Iterator[Path]:
         if self._leads_outside(path):
@@ -157,7 +157,7 @@ class _Listing:
         if not path.is_symlink():
             return False
         try:
-            return bool(self.confines.link_problem(path, path.name))
+            return bool(self.boundary.link_problem(path, path.name))
         except DanglingLinkError:
             return True
 

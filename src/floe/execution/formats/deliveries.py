@@ -1,4 +1,4 @@
-"""Deliveries: find the files that others deliver, and verify them against their manifest."""
+"""Find delivered files, and verify them against their manifest."""
 
 import hashlib
 import os
@@ -8,20 +8,19 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from floe.execution.formats.checksums import file_checksum, joint_checksum, same_checksum
 from floe.execution.formats.contract import (
     Delivery,
     DeliveryIncompleteError,
     DeliveryRejectedError,
-    VersionPlace,
+    StoredVersion,
     VersionUnreadableError,
 )
-from floe.execution.formats.delivered_files import Confines, DanglingLinkError, matching
+from floe.execution.formats.delivered_files import DanglingLinkError, StorageBoundary, matching
 from floe.execution.formats.locations import delivery_pattern, stable_path
 from floe.execution.formats.manifests import (
+    ManifestError,
     Promise,
     PromisedFile,
-    PromiseError,
     Reading,
     checksum_before,
     parse_control,
@@ -29,8 +28,13 @@ from floe.execution.formats.manifests import (
     parse_trailer,
     read_trailer,
 )
-from floe.execution.formats.storage import storage_folder
-from floe.execution.formats.text import UnreadableTextError
+from floe.execution.formats.storage import (
+    file_checksum,
+    joint_checksum,
+    same_checksum,
+    storage_folder,
+)
+from floe.execution.formats.text_files import UnreadableTextError
 from floe.execution.site import Site
 from floe.spec.datasets import ControlManifest, JsonManifest, TrailerManifest
 
@@ -58,25 +62,25 @@ def _known_size_and_times(file: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     return file.get("size"), file.get("mtime_ns"), file.get("ctime_ns")
 
 
-def find_delivery(site: Site, place: VersionPlace) -> Delivery | None:
+def find_delivery(site: Site, version: StoredVersion) -> Delivery | None:
     """Find the delivered files of a version. None if nothing has arrived."""
-    pattern = delivery_pattern(site, place)
+    pattern = delivery_pattern(site, version)
     folder = _literal_folder(pattern)
     if not folder.is_dir():
         return None
-    confines = Confines(storage_folder(site, place.spec), site.state_dir)
-    manifest = manifest_file(site, place, folder)
-    paths = [path for path in matching(pattern, folder, confines) if path != manifest]
+    boundary = StorageBoundary(storage_folder(site, version.spec), site.state_dir)
+    manifest = manifest_file(site, version, folder)
+    paths = [path for path in matching(pattern, folder, boundary) if path != manifest]
     if not paths:
         return None
     names = {path: path.relative_to(folder).as_posix() for path in paths}
     checked = {**names, **({} if manifest is None else _manifest_name(manifest))}
-    problems = {path: _problem(place, confines, path, name) for path, name in checked.items()}
+    problems = {path: _problem(version, boundary, path, name) for path, name in checked.items()}
     sound = [path for path in paths if not problems[path]]
-    known = {file["name"]: file for file in place.details.get("files", ())}
-    files = [_describe(place, path, names[path], known) for path in sound]
+    known = {file["name"]: file for file in version.details.get("files", ())}
+    files = [_describe(version, path, names[path], known) for path in sound]
     problem = next(filter(None, problems.values()), "")
-    promise = "" if problem else _promise_text(place, manifest)
+    promise = "" if problem else _promise_text(version, manifest)
     return Delivery(
         path=str(pattern),
         fingerprint=fingerprint_of(files, promise, [text for text in problems.values() if text]),
@@ -94,11 +98,11 @@ def _manifest_name(manifest: Path) -> dict[Path, str]:
     return {manifest: manifest.name} if os.path.lexists(manifest) else {}
 
 
-def _problem(place: VersionPlace, confines: Confines, path: Path, name: str) -> str:
+def _problem(version: StoredVersion, boundary: StorageBoundary, path: Path, name: str) -> str:
     try:
-        return confines.problem(path, name)
+        return boundary.problem(path, name)
     except DanglingLinkError as error:
-        raise DeliveryIncompleteError(place.dataset, str(error)) from None
+        raise DeliveryIncompleteError(version.dataset, str(error)) from None
 
 
 def _literal_folder(pattern: Path) -> Path:
@@ -110,43 +114,43 @@ def _literal_folder(pattern: Path) -> Path:
 
 
 def _describe(
-    place: VersionPlace, path: Path, name: str, known: Mapping[str, Mapping[str, Any]]
+    version: StoredVersion, path: Path, name: str, known: Mapping[str, Mapping[str, Any]]
 ) -> DeliveredFile:
     before = _size_and_times(path.stat())
     file = known.get(name, {})
     same = _known_size_and_times(file) == before
     sha256 = str(file["sha256"]) if same and "sha256" in file else file_checksum(path)
     if _size_and_times(path.stat()) != before:
-        raise DeliveryIncompleteError(place.dataset, f"{name} is being written right now.")
+        raise DeliveryIncompleteError(version.dataset, f"{name} is being written right now.")
     return DeliveredFile(name, *before, sha256)
 
 
 def fingerprint_of(
     files: Sequence[DeliveredFile], promise: str = "", problems: Sequence[str] = ()
 ) -> str:
-    """Return a hash that changes with content and names, but not when files are touched.
+    """Return a hash of file names and contents; touching a file does not change it.
 
-    It covers the manifest's promise too: after a rejection, the same files with a corrected
-    manifest are a new delivery. It also covers the problems of files that are not read.
+    It includes the content of the manifest: after a rejection, the same files with a corrected
+    manifest are a new delivery. It also includes the problems of files that are not read.
     """
     lines = sorted(f"{file.name}\0{file.sha256}" for file in files)
     text = "\n".join([*lines, promise, *problems])
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
-def manifest_file(site: Site, place: VersionPlace, folder: Path) -> Path | None:
+def manifest_file(site: Site, version: StoredVersion, folder: Path) -> Path | None:
     """Return the expected path of a version's manifest file, or None if it has none."""
-    manifest = place.spec.manifest
+    manifest = version.spec.manifest
     if isinstance(manifest, JsonManifest) and manifest.path is None:
         return folder / MANIFEST
     if isinstance(manifest, JsonManifest | ControlManifest):
-        return stable_path(site, place, manifest.path or MANIFEST)
+        return stable_path(site, version, manifest.path or MANIFEST)
     return None
 
 
-def _read_promise(place: VersionPlace, content: bytes) -> Promise:
+def _read_promise(version: StoredVersion, content: bytes) -> Promise:
     """Parse the content of a version's manifest file."""
-    manifest = place.spec.manifest
+    manifest = version.spec.manifest
     if isinstance(manifest, JsonManifest):
         return parse_json(content, manifest)
     if isinstance(manifest, ControlManifest):
@@ -154,12 +158,12 @@ def _read_promise(place: VersionPlace, content: bytes) -> Promise:
     return Promise()
 
 
-def _promise_text(place: VersionPlace, manifest: Path | None) -> str:
+def _promise_text(version: StoredVersion, manifest: Path | None) -> str:
     if manifest is None or not manifest.is_file():
         return ""
     try:
-        return repr(_read_promise(place, _read_manifest(manifest)))
-    except PromiseError:
+        return repr(_read_promise(version, _read_manifest(manifest)))
+    except ManifestError:
         return file_checksum(manifest)
 
 
@@ -168,57 +172,57 @@ def _read_manifest(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(LARGEST_MANIFEST + 1)
     if len(content) > LARGEST_MANIFEST:
-        raise PromiseError(f"it is larger than {LARGEST_MANIFEST >> 20} MiB")
+        raise ManifestError(f"it is larger than {LARGEST_MANIFEST >> 20} MiB")
     return content
 
 
-def unchanged_files(place: VersionPlace) -> list[Path]:
+def unchanged_files(version: StoredVersion) -> list[Path]:
     """Return the files of a delivered version; raise if any was changed or removed."""
-    folder = Path(str(place.details["folder"]))
-    return [_unchanged(place, folder / file["name"], file) for file in place.details["files"]]
+    folder = Path(str(version.details["folder"]))
+    return [_unchanged(version, folder / file["name"], file) for file in version.details["files"]]
 
 
-def _unchanged(place: VersionPlace, path: Path, file: Mapping[str, Any]) -> Path:
+def _unchanged(version: StoredVersion, path: Path, file: Mapping[str, Any]) -> Path:
     if not path.is_file():
         reason = f"{path} was removed after it was delivered."
-        raise VersionUnreadableError(place.dataset, place.tag, reason)
+        raise VersionUnreadableError(version.dataset, version.tag, reason)
     status = path.stat()
     touched = _size_and_times(status) != _known_size_and_times(file)
     if touched and (status.st_size != file["size"] or file_checksum(path) != file["sha256"]):
         reason = f"{path} was changed after it was delivered."
-        raise VersionUnreadableError(place.dataset, place.tag, reason)
+        raise VersionUnreadableError(version.dataset, version.tag, reason)
     return path
 
 
 def verify_delivery(
-    site: Site, place: VersionPlace, delivery: Delivery, reading: Reading
+    site: Site, version: StoredVersion, delivery: Delivery, reading: Reading
 ) -> Delivery:
-    """Compare a delivery with its manifest; return it with the promised row count.
+    """Compare a delivery with its manifest; return it with the manifest's row count.
 
     No row is loaded for this. Raise DeliveryRejectedError on a mismatch and DeliveryIncompleteError
     while the manifest or a trailer is missing.
     """
-    verifier = _Verifier(site, place, delivery, reading)
+    verifier = _Verifier(site, version, delivery, reading)
     try:
         rows = verifier.verify()
     except UnreadableTextError as error:
-        raise DeliveryRejectedError(place.dataset, f"{error.reason}.") from error
+        raise DeliveryRejectedError(version.dataset, f"{error.reason}.") from error
     return delivery if rows is None else replace(delivery, rows=rows)
 
 
 class _Verifier:
-    """Compares one delivery with what its manifest promises."""
+    """Compares one delivery with its manifest."""
 
-    def __init__(self, site: Site, place: VersionPlace, delivery: Delivery, reading: Reading):
+    def __init__(self, site: Site, version: StoredVersion, delivery: Delivery, reading: Reading):
         self._site = site
-        self._place = place
+        self._version = version
         self._reading = reading
         self._folder = Path(str(delivery.details["folder"]))
         self._files: dict[str, Any] = {file["name"]: file for file in delivery.details["files"]}
         self._counts: dict[str, int | None] = {}
 
     def verify(self) -> int | None:
-        manifest = self._place.spec.manifest
+        manifest = self._version.spec.manifest
         if manifest is None:
             return None
         if isinstance(manifest, TrailerManifest):
@@ -231,13 +235,13 @@ class _Verifier:
         return promise.total_rows
 
     def _read(self) -> Promise:
-        path = manifest_file(self._site, self._place, self._folder)
+        path = manifest_file(self._site, self._version, self._folder)
         if path is None or not path.is_file():
             reason = f"{path.name if path else 'the manifest'} is missing."
-            raise DeliveryIncompleteError(self._place.dataset, reason)
+            raise DeliveryIncompleteError(self._version.dataset, reason)
         try:
-            return _read_promise(self._place, _read_manifest(path))
-        except PromiseError as error:
+            return _read_promise(self._version, _read_manifest(path))
+        except ManifestError as error:
             raise self._rejected(f"{path.name} cannot be read: {error}.") from error
 
     def _check_is_complete(self, promise: Promise, manifest: JsonManifest) -> None:
@@ -295,10 +299,10 @@ class _Verifier:
         line = read_trailer(path, layout, manifest)
         if line is None:
             reason = f"{name} does not end with a trailer '{manifest.prefix}'."
-            raise DeliveryIncompleteError(self._place.dataset, reason)
+            raise DeliveryIncompleteError(self._version.dataset, reason)
         try:
             promised = parse_trailer(name, line, manifest, self._reading.delimiter)
-        except PromiseError as error:
+        except ManifestError as error:
             raise self._rejected(f"{name} cannot be verified: {error}.") from error
         if promised.checksum and promised.algorithm:
             actual = checksum_before(path, layout, promised.algorithm)
@@ -312,7 +316,7 @@ class _Verifier:
         return self._counts[name]
 
     def _check_rows(self, name: str, promised: int | None, actual: int | None) -> None:
-        # Some formats cannot count rows without their own reader: then there is nothing to check.
+        # Formats that cannot count rows without their own reader skip this check.
         if promised is not None and actual is not None and promised != actual:
             raise self._mismatch(name, "rows", promised, actual)
 
@@ -326,4 +330,4 @@ class _Verifier:
         return self._rejected(f"{name}: the manifest says {what} {promised}, found {actual}.")
 
     def _rejected(self, reason: str) -> DeliveryRejectedError:
-        return DeliveryRejectedError(self._place.dataset, reason)
+        return DeliveryRejectedError(self._version.dataset, reason)

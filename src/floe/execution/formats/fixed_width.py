@@ -1,15 +1,22 @@
-"""Fixed-width files: each column takes as many characters as its width says."""
+"""Fixed-width text files: each column has a declared width in characters."""
 
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from floe.execution.formats.contract import VersionPlace
-from floe.execution.formats.records import BLOCK, CORRUPT, FILE, Records, text_column, with_place
+from floe.execution.formats.contract import StoredVersion
 from floe.execution.formats.storage import spark_paths, to_spark
-from floe.execution.formats.text import Layout
+from floe.execution.formats.text_files import Layout
 from floe.execution.formats.text_format import TextFormat
+from floe.execution.formats.text_records import (
+    BLOCK,
+    CORRUPT,
+    FILE,
+    Records,
+    text_column,
+    with_origin,
+)
 from floe.execution.site import Site
 from floe.spec.datasets import Column
 from floe.spec.formats import FixedWidthOptions
@@ -30,29 +37,29 @@ class FixedWidthFormat(TextFormat):
 
     name = "fixed_width"
 
-    def layout(self, place: VersionPlace) -> Layout:
-        options = _options(place)
+    def layout(self, version: StoredVersion) -> Layout:
+        options = _options(version)
         return Layout(
             encoding=options.encoding,
             compression=options.compression,
             skip_lines=options.skip_lines,
         )
 
-    def write_lines(self, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
+    def write_lines(self, frame: "DataFrame", version: StoredVersion, folder: Path) -> None:
         from pyspark.sql.connect import functions as F  # noqa: N812
 
-        options = _options(place)
-        padded = [_padded(place, column, options) for column in place.spec.columns]
+        options = _options(version)
+        padded = [_padded(version, column, options) for column in version.spec.columns]
         lines = frame.select(F.concat(*padded).alias("value"))
         writer = lines.write.mode("overwrite").option("compression", options.compression)
         writer.text(to_spark(folder))
 
     def records(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
+        self, site: Site, spark: "SparkSession", version: StoredVersion, files: Sequence[Path]
     ) -> Records:
         from pyspark.sql.connect import functions as F  # noqa: N812
 
-        options, columns = _options(place), place.spec.columns
+        options, columns = _options(version), version.spec.columns
         line = F.col("value")
         total = sum(column.width or 0 for column in columns)
         starts = [0, *accumulate(column.width or 0 for column in columns)]
@@ -61,21 +68,21 @@ class FixedWidthFormat(TextFormat):
             for index, (start, column) in enumerate(zip(starts, columns, strict=False))
         ]
         misfit = (F.length(line) < total) | (F.length(F.rtrim(line)) > total)
-        lines = with_place(spark.read.text(spark_paths(files)))
-        # Bytes that are no text become the replacement character, as they do in CSV files.
+        lines = with_origin(spark.read.text(spark_paths(files)))
+        # Invalid bytes become the replacement character, as they do in CSV files.
         lines = lines.withColumn("value", F.make_valid_utf8("value"))
         raw = lines.filter(F.length(F.trim(line)) > 0).select(
             *fields, F.when(misfit, line).alias(CORRUPT), FILE, BLOCK, line.alias("value")
         )
-        return Records(raw, line, place, columns, options)
+        return Records(raw, line, version, columns, options)
 
-    def misfit(self, place: VersionPlace, record: str) -> str:
-        wanted = sum(column.width or 0 for column in place.spec.columns)
+    def misfit(self, version: StoredVersion, record: str) -> str:
+        wanted = sum(column.width or 0 for column in version.spec.columns)
         return f"it has {len(record)} characters, expected {wanted}"
 
 
-def _options(place: VersionPlace) -> FixedWidthOptions:
-    return cast("FixedWidthOptions", place.spec.format_options)
+def _options(version: StoredVersion) -> FixedWidthOptions:
+    return cast("FixedWidthOptions", version.spec.format_options)
 
 
 def _field(
@@ -85,18 +92,20 @@ def _field(
 
     text = F.substring(line, start, column.width or 0)
     if options.trim:
-        # Zeros are left alone: nobody can tell those that fill from those that count.
+        # Zeros stay: padding cannot be told from significant digits.
         filler = options.pad if options.pad not in " 0" else ""
         text = F.trim(text, F.lit(f" {filler}"))
     return F.when(F.trim(text) != F.lit(options.null_value.strip()), text)
 
 
-def _padded(place: VersionPlace, column: Column, options: FixedWidthOptions) -> "SparkColumn":
+def _padded(version: StoredVersion, column: Column, options: FixedWidthOptions) -> "SparkColumn":
     from pyspark.sql.connect import functions as F  # noqa: N812
 
     width = column.width or 0
     text = F.coalesce(_text(column, options), F.lit(options.null_value))
-    complaint = f"A value of {column.name} in '{place.dataset}' is longer than {width} characters: "
+    complaint = (
+        f"A value of {column.name} in '{version.dataset}' is longer than {width} characters: "
+    )
     fits = F.when(F.length(text) > width, F.raise_error(F.concat(F.lit(complaint), text)))
     return fits.otherwise(_filled(text, column, options))
 

@@ -1,4 +1,4 @@
-"""Tables of databases: a source is copied, so that a version stays; an output is swapped in."""
+"""Database tables: sources are copied to files, outputs are swapped in."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,34 +11,31 @@ from floe.execution.formats.contract import (
     BadRecords,
     Delivery,
     DeliveryIncompleteError,
-    Spot,
-    VersionPlace,
+    StoredVersion,
+    Target,
     VersionUnreadableError,
     WriteModeError,
     Written,
 )
-from floe.execution.formats.counting import Counted
-from floe.execution.formats.jdbc_reading import (
-    connection_settings,
-    is_sqlite,
-    jdbc_options,
-    read_source,
-    source_of,
-)
 from floe.execution.formats.jdbc_tables import (
     Table,
     check_keys,
+    connection_settings,
     count_rows,
+    create_published_table,
+    create_sqlite_table,
     is_published,
-    make_published,
-    make_sqlite_table,
-    note_published,
+    is_sqlite,
+    jdbc_options,
     parse_table,
     partition_value,
     publish_staging,
     published_tags,
+    read_source,
+    record_published,
+    source_of,
     staging_of,
-    take_back,
+    withdraw_version,
 )
 from floe.execution.formats.locations import LocationError, confine
 from floe.execution.formats.storage import (
@@ -50,6 +47,7 @@ from floe.execution.formats.storage import (
     tree_size,
 )
 from floe.execution.site import Site
+from floe.execution.spark.queries import Counted
 from floe.spec.processes import WriteMode
 
 if TYPE_CHECKING:
@@ -60,11 +58,11 @@ EXTRACTS = ".floe/extracts"
 
 
 class NoTableError(FloeError):
-    """A dataset is to be written that is only a query."""
+    """A dataset cannot be written, because it is defined by a query."""
 
     def __init__(self, dataset: str) -> None:
         super().__init__(
-            f"'{dataset}' is the result of a query and cannot be written. Give options.table."
+            f"'{dataset}' is the result of a query and cannot be written. Set options.table."
         )
 
 
@@ -74,29 +72,29 @@ class JdbcFormat:
     name = "jdbc"
     modes: Sequence[WriteMode] = ("replace", "append", "overwrite_partition", "merge")
 
-    # A source: what is there now is copied, and the copy is the version.
+    # A source: the table's current content is copied, and the copy is the version.
 
-    def find(self, site: Site, place: VersionPlace) -> Delivery | None:
-        _check_file_exists(site, place)
-        # Whether it is new shows only when it was copied.
-        return Delivery(str(_copy_folder(site, place)), "", details={"extract": True})
+    def find(self, site: Site, version: StoredVersion) -> Delivery | None:
+        _check_file_exists(site, version)
+        # Only the copy tells whether the content is new.
+        return Delivery(str(_copy_folder(site, version)), "", details={"extract": True})
 
     def verify(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, delivery: Delivery
+        self, site: Site, spark: "SparkSession", version: StoredVersion, delivery: Delivery
     ) -> Delivery:
         return delivery
 
-    def bad_records(self, site: Site, spark: "SparkSession", place: VersionPlace) -> BadRecords:
+    def bad_records(self, site: Site, spark: "SparkSession", version: StoredVersion) -> BadRecords:
         return BadRecords()
 
-    def extract(self, site: Site, spark: "SparkSession", place: VersionPlace) -> Written:
-        """Copy what the database holds now into files that nobody changes."""
-        _check_file_exists(site, place)
-        folder = _copy_folder(site, place)
+    def extract(self, site: Site, spark: "SparkSession", version: StoredVersion) -> Written:
+        """Copy the current content of the database into immutable files."""
+        _check_file_exists(site, version)
+        folder = _copy_folder(site, version)
         remove_tree(folder)
-        frame = read_source(site, spark, place, source_of(site, place))
+        frame = read_source(site, spark, version, source_of(site, version))
         names = ", ".join(f"`{name}`" for name in frame.columns)
-        # The order of rows must not matter, and a sum of hashes has none.
+        # A sum of hashes does not depend on the order of rows.
         counted = Counted(frame, content=f"sum(cast(xxhash64({names}) AS decimal(38,0)))")
         counted.frame.write.mode("overwrite").parquet(to_spark(folder))
         sync_tree(folder)
@@ -105,168 +103,168 @@ class JdbcFormat:
         details = {"extract": True, "path": str(folder), "fingerprint": fingerprint}
         return Written(int(measured["rows"]), tree_size(folder), details)
 
-    # An output: written beside its table, let in by one transaction.
+    # An output: written to a staging table, published in one transaction.
 
-    def locate(self, site: Site, place: VersionPlace) -> Spot:
-        table = _table(place)
-        return Spot(table.sql, {"staging": staging_of(table, place.tag).sql})
+    def locate(self, site: Site, version: StoredVersion) -> Target:
+        table = _table(version)
+        return Target(table.sql, {"staging": staging_of(table, version.tag).sql})
 
     def write(
         self,
         site: Site,
         spark: "SparkSession",
         frame: "DataFrame",
-        place: VersionPlace,
+        version: StoredVersion,
         mode: WriteMode,
     ) -> Written:
         if mode not in self.modes:
-            raise WriteModeError(place.dataset, self.name, mode, self.modes)
-        staging = staging_of(_table(place), place.tag)
-        counted = Counted(_storable(frame, site, place))
-        with _told(site, place) as told:
-            told.run(f"DROP TABLE IF EXISTS {staging.sql}")
-            if told.dialect == "sqlite":
-                make_sqlite_table(told, staging, counted.frame.schema)
-        settings = connection_settings(site, place)
+            raise WriteModeError(version.dataset, self.name, mode, self.modes)
+        staging = staging_of(_table(version), version.tag)
+        counted = Counted(_storable(frame, site, version))
+        with _database(site, version) as database:
+            database.run(f"DROP TABLE IF EXISTS {staging.sql}")
+            if database.dialect == "sqlite":
+                create_sqlite_table(database, staging, counted.frame.schema)
+        settings = connection_settings(site, version)
         writer = counted.frame.write.format("jdbc").mode("append").options(**settings)
-        batch = str(jdbc_options(place).batch_size)
+        batch = str(jdbc_options(version).batch_size)
         writer.options(dbtable=staging.sql, batchsize=batch).save()
-        with _told(site, place) as told:
-            _check_staged(told, place, staging, mode, counted.rows)
+        with _database(site, version) as database:
+            _check_staged(database, version, staging, mode, counted.rows)
         details = {"staging": staging.sql, "mode": mode, "rows": counted.rows}
         return Written(counted.rows, None, details)
 
-    def read_draft(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
-        table = _table(place)
-        written = table if place.details.get("in_place") else staging_of(table, place.tag)
-        return read_source(site, spark, place, written.sql)
+    def read_draft(self, site: Site, spark: "SparkSession", version: StoredVersion) -> "DataFrame":
+        table = _table(version)
+        written = table if version.details.get("in_place") else staging_of(table, version.tag)
+        return read_source(site, spark, version, written.sql)
 
     def publish(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, *, newest: bool
+        self, site: Site, spark: "SparkSession", version: StoredVersion, *, newest: bool
     ) -> Mapping[str, Any]:
-        if place.details.get("extract"):
-            return place.details
-        table = _table(place)
-        with _told(site, place) as told:
-            if place.details.get("in_place"):
-                _note_once(told, table, place.tag)
-            elif not newest and place.details.get("mode", "replace") == "replace":
-                # The table shows a later date already: this version stays beside it.
-                return {**place.details, "table": staging_of(table, place.tag).sql}
+        if version.details.get("extract"):
+            return version.details
+        table = _table(version)
+        with _database(site, version) as database:
+            if version.details.get("in_place"):
+                _record_once(database, table, version.tag)
+            elif not newest and version.details.get("mode", "replace") == "replace":
+                # The table already has a later date: keep this version in its staging table.
+                return {**version.details, "table": staging_of(table, version.tag).sql}
             else:
-                publish_staging(told, place, table)
-        return {**place.details, "table": table.sql}
+                publish_staging(database, version, table)
+        return {**version.details, "table": table.sql}
 
-    def is_whole(self, site: Site, spark: "SparkSession", place: VersionPlace) -> bool:
-        if place.details.get("extract"):
-            return _copy_folder(site, place).is_dir()
-        table = _table(place)
-        staging = staging_of(table, place.tag)
-        with _told(site, place) as told:
-            if place.details.get("in_place") or is_published(told, table, place.tag):
-                return table.is_in(told)
-            wanted = place.details.get("rows")
-            return staging.is_in(told) and wanted in (None, count_rows(told, staging))
+    def is_whole(self, site: Site, spark: "SparkSession", version: StoredVersion) -> bool:
+        if version.details.get("extract"):
+            return _copy_folder(site, version).is_dir()
+        table = _table(version)
+        staging = staging_of(table, version.tag)
+        with _database(site, version) as database:
+            if version.details.get("in_place") or is_published(database, table, version.tag):
+                return table.is_in(database)
+            wanted = version.details.get("rows")
+            return staging.is_in(database) and wanted in (None, count_rows(database, staging))
 
-    def discard(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
-        self.vacuum(site, spark, place)
+    def discard(self, site: Site, spark: "SparkSession", version: StoredVersion) -> None:
+        self.vacuum(site, spark, version)
 
-    def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
-        """Remove what a version has for itself; the table that all see stays."""
-        if place.details.get("extract") or jdbc_options(place).table is None:
-            return remove_tree(_copy_folder(site, place))
-        staging = staging_of(_table(place), place.tag)
-        with _told(site, place) as told:
-            told.run(f"DROP TABLE IF EXISTS {staging.sql}")
+    def vacuum(self, site: Site, spark: "SparkSession", version: StoredVersion) -> int:
+        """Remove a version's copy or staging table; the published table stays."""
+        if version.details.get("extract") or jdbc_options(version).table is None:
+            return remove_tree(_copy_folder(site, version))
+        staging = staging_of(_table(version), version.tag)
+        with _database(site, version) as database:
+            database.run(f"DROP TABLE IF EXISTS {staging.sql}")
         return 0
 
-    def read(self, site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
-        if place.details.get("extract"):
-            return _read_copy(site, spark, place)
-        table = _table(place)
-        staging = staging_of(table, place.tag)
-        with _told(site, place) as told:
-            tags = published_tags(told, table)
-            if place.tag not in tags and staging.is_in(told):
-                return read_source(site, spark, place, staging.sql)
-            value = partition_value(place, told.dialect) if _is_partition(place) else None
-        _check_current(place, table, tags)
-        frame = read_source(site, spark, place, table.sql)
-        return frame if value is None else frame.filter(_equals(place, value))
+    def read(self, site: Site, spark: "SparkSession", version: StoredVersion) -> "DataFrame":
+        if version.details.get("extract"):
+            return _read_copy(site, spark, version)
+        table = _table(version)
+        staging = staging_of(table, version.tag)
+        with _database(site, version) as database:
+            tags = published_tags(database, table)
+            if version.tag not in tags and staging.is_in(database):
+                return read_source(site, spark, version, staging.sql)
+            value = partition_value(version, database.dialect) if _is_partition(version) else None
+        _check_current(version, table, tags)
+        frame = read_source(site, spark, version, table.sql)
+        return frame if value is None else frame.filter(_equals(version, value))
 
     def show(
-        self, site: Site, spark: "SparkSession", place: VersionPlace
+        self, site: Site, spark: "SparkSession", version: StoredVersion
     ) -> Mapping[str, Any] | None:
-        if place.details.get("extract"):
+        if version.details.get("extract"):
             return None
-        table = _table(place)
-        with _told(site, place) as told:
-            tags = published_tags(told, table)
-            if not tags or tags[-1] != place.tag:
-                if place.tag in tags:
-                    raise _gone(place, table)
-                publish_staging(told, place, table)
-        return {**place.details, "table": table.sql}
+        table = _table(version)
+        with _database(site, version) as database:
+            tags = published_tags(database, table)
+            if not tags or tags[-1] != version.tag:
+                if version.tag in tags:
+                    raise _superseded(version, table)
+                publish_staging(database, version, table)
+        return {**version.details, "table": table.sql}
 
-    def hide(self, site: Site, spark: "SparkSession", place: VersionPlace) -> None:
-        if place.details.get("extract"):
+    def hide(self, site: Site, spark: "SparkSession", version: StoredVersion) -> None:
+        if version.details.get("extract"):
             return
-        table = _table(place)
-        with _told(site, place) as told:
-            if _has_rows(place, published_tags(told, table)):
-                take_back(told, place, table)
+        table = _table(version)
+        with _database(site, version) as database:
+            if _has_rows(version, published_tags(database, table)):
+                withdraw_version(database, version, table)
 
 
 @contextmanager
-def _told(site: Site, place: VersionPlace) -> Iterator[Transaction]:
-    with transaction(site, jdbc_options(place).connection) as told:
-        yield told
+def _database(site: Site, version: StoredVersion) -> Iterator[Transaction]:
+    with transaction(site, jdbc_options(version).connection) as database:
+        yield database
 
 
-def _table(place: VersionPlace) -> Table:
-    name = jdbc_options(place).table
+def _table(version: StoredVersion) -> Table:
+    name = jdbc_options(version).table
     if name is None:
-        raise NoTableError(place.dataset)
-    return parse_table(place.dataset, name)
+        raise NoTableError(version.dataset)
+    return parse_table(version.dataset, name)
 
 
-def _copy_folder(site: Site, place: VersionPlace) -> Path:
-    """Return the folder of a copy: where the catalog keeps it, else where it is to be made."""
-    home = f"{EXTRACTS}/{place.dataset}"
-    known = place.details.get("path")
-    folder = confine(site, place, str(known) if known else f"{home}/{place.tag}")
-    if folder.parent != storage_folder(site, place.spec) / home:
-        raise LocationError(place.dataset, str(folder), "is not the folder of an extract.")
+def _copy_folder(site: Site, version: StoredVersion) -> Path:
+    """Return the folder of a copy: the recorded one, else where to create it."""
+    home = f"{EXTRACTS}/{version.dataset}"
+    known = version.details.get("path")
+    folder = confine(site, version, str(known) if known else f"{home}/{version.tag}")
+    if folder.parent != storage_folder(site, version.spec) / home:
+        raise LocationError(version.dataset, str(folder), "is not the folder of an extract.")
     return folder
 
 
-def _check_file_exists(site: Site, place: VersionPlace) -> None:
-    """Refuse a SQLite file that is not there: its drivers would make an empty one."""
-    if not is_sqlite(site, place):
+def _check_file_exists(site: Site, version: StoredVersion) -> None:
+    """Raise if the SQLite file is missing: its drivers would create an empty one."""
+    if not is_sqlite(site, version):
         return
-    url = database_url(site, jdbc_options(place).connection)
+    url = database_url(site, jdbc_options(version).connection)
     file = Path(str(url.database))
     if url.database not in (None, "", ":memory:") and not file.exists():
         shown = file.relative_to(site.root) if file.is_relative_to(site.root) else file
         reason = (
             f"the SQLite file {shown} of the connection "
-            f"'{jdbc_options(place).connection}' does not exist"
+            f"'{jdbc_options(version).connection}' does not exist"
         )
-        raise DeliveryIncompleteError(place.dataset, reason)
+        raise DeliveryIncompleteError(version.dataset, reason)
 
 
-def _read_copy(site: Site, spark: "SparkSession", place: VersionPlace) -> "DataFrame":
-    folder = _copy_folder(site, place)
+def _read_copy(site: Site, spark: "SparkSession", version: StoredVersion) -> "DataFrame":
+    folder = _copy_folder(site, version)
     if not (folder / "_SUCCESS").is_file():
-        raise VersionUnreadableError(place.dataset, place.tag, f"{folder} is gone.")
+        raise VersionUnreadableError(version.dataset, version.tag, f"{folder} is missing.")
     return spark.read.parquet(*spark_paths([folder]))
 
 
-def _storable(frame: "DataFrame", site: Site, place: VersionPlace) -> "DataFrame":
-    """Return a frame as its database can keep it."""
-    if not is_sqlite(site, place):
+def _storable(frame: "DataFrame", site: Site, version: StoredVersion) -> "DataFrame":
+    """Return a frame with column types that the database supports."""
+    if not is_sqlite(site, version):
         return frame
-    # SQLite has no type for days and times: its driver would write milliseconds.
+    # SQLite has no date or time types: its driver would write milliseconds.
     days = ("date", "timestamp", "timestamp_ntz")
     columns = [
         frame[field.name].cast("string").alias(field.name)
@@ -274,57 +272,57 @@ def _storable(frame: "DataFrame", site: Site, place: VersionPlace) -> "DataFrame
         else frame[field.name]
         for field in frame.schema.fields
     ]
-    # One writer at a time is all that it takes.
+    # SQLite allows one writer at a time.
     return frame.select(*columns).coalesce(1)
 
 
 def _check_staged(
-    told: Transaction, place: VersionPlace, staging: Table, mode: WriteMode, rows: int | None
+    database: Transaction, version: StoredVersion, staging: Table, mode: WriteMode, rows: int | None
 ) -> None:
-    found = count_rows(told, staging)
-    if rows is not None and found != rows:
-        reason = f"{rows} rows were written to {staging.sql}, and {found} are there."
-        raise VersionUnreadableError(place.dataset, place.tag, reason)
+    count = count_rows(database, staging)
+    if rows is not None and count != rows:
+        reason = f"{rows} rows were written to {staging.sql}, but it contains {count}."
+        raise VersionUnreadableError(version.dataset, version.tag, reason)
     if mode == "merge":
-        check_keys(told, place, staging)
+        check_keys(database, version, staging)
 
 
-def _note_once(told: Transaction, table: Table, tag: str) -> None:
-    make_published(told, table)
-    if not is_published(told, table, tag):
-        note_published(told, table, tag)
+def _record_once(database: Transaction, table: Table, tag: str) -> None:
+    create_published_table(database, table)
+    if not is_published(database, table, tag):
+        record_published(database, table, tag)
 
 
-def _is_partition(place: VersionPlace) -> bool:
-    overwritten = place.details.get("mode") == "overwrite_partition"
-    return overwritten and place.spec.partition_column is not None
+def _is_partition(version: StoredVersion) -> bool:
+    overwritten = version.details.get("mode") == "overwrite_partition"
+    return overwritten and version.spec.partition_column is not None
 
 
-def _check_current(place: VersionPlace, table: Table, tags: Sequence[str]) -> None:
-    """Refuse to read a version that the table no longer holds."""
-    if not _is_newest(place, tags):
-        raise _gone(place, table)
+def _check_current(version: StoredVersion, table: Table, tags: Sequence[str]) -> None:
+    """Raise if the table no longer holds a version."""
+    if not _is_newest(version, tags):
+        raise _superseded(version, table)
 
 
-def _is_newest(place: VersionPlace, tags: Sequence[str]) -> bool:
-    """Tell whether a version was let in last: into its table, or into its partition."""
-    if _is_partition(place):
-        tags = [tag for tag in tags if tag.rpartition(".")[0] == place.tag.rpartition(".")[0]]
-    return list(tags[-1:]) == [place.tag]
+def _is_newest(version: StoredVersion, tags: Sequence[str]) -> bool:
+    """Tell whether a version is the last one published in its table or partition."""
+    if _is_partition(version):
+        tags = [tag for tag in tags if tag.rpartition(".")[0] == version.tag.rpartition(".")[0]]
+    return list(tags[-1:]) == [version.tag]
 
 
-def _has_rows(place: VersionPlace, tags: Sequence[str]) -> bool:
+def _has_rows(version: StoredVersion, tags: Sequence[str]) -> bool:
     """Tell whether a table may still hold rows of a version."""
-    added = place.details.get("mode") in ("append", "merge")
-    return place.tag in tags and (added or _is_newest(place, tags))
+    added = version.details.get("mode") in ("append", "merge")
+    return version.tag in tags and (added or _is_newest(version, tags))
 
 
-def _gone(place: VersionPlace, table: Table) -> VersionUnreadableError:
+def _superseded(version: StoredVersion, table: Table) -> VersionUnreadableError:
     reason = f"{table.sql} holds a later version; a database table keeps only its newest."
-    return VersionUnreadableError(place.dataset, place.tag, reason)
+    return VersionUnreadableError(version.dataset, version.tag, reason)
 
 
-def _equals(place: VersionPlace, value: Any) -> Any:
+def _equals(version: StoredVersion, value: Any) -> Any:
     from pyspark.sql.connect import functions as F  # noqa: N812
 
-    return F.col(f"`{place.spec.partition_column}`") == F.lit(value)
+    return F.col(f"`{version.spec.partition_column}`") == F.lit(value)

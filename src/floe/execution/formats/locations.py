@@ -1,4 +1,4 @@
-"""Where a version's files are, and the stable location of a feed.
+"""Locations of a version's files, and the stable location of a feed.
 
 A location is a pattern with placeholders, relative to the storage root; it must stay inside it.
 The stable location is a link to the newest version, with a JSON file beside it that names it.
@@ -13,7 +13,7 @@ from string import Formatter
 from typing import Any
 
 from floe.errors import FloeError
-from floe.execution.formats.contract import VersionPlace
+from floe.execution.formats.contract import StoredVersion
 from floe.execution.formats.storage import put_file, put_link, storage_folder, sync_path
 from floe.execution.site import Site
 
@@ -35,103 +35,105 @@ class LatestOccupiedError(FloeError):
         )
 
 
-def fill(place: VersionPlace, location: str, quote: Callable[[str], str] = str) -> str:
+def fill(version: StoredVersion, location: str, quote: Callable[[str], str] = str) -> str:
     """Fill in the placeholders of a location."""
-    values = _values(place)
+    values = _values(version)
     used = {name for _, name, _, _ in Formatter().parse(location) if name is not None}
     if missing := sorted(used - values.keys()):
         reason = f"uses {{{missing[0]}}}, which this version does not have."
-        raise LocationError(place.dataset, location, reason)
+        raise LocationError(version.dataset, location, reason)
     return location.format_map({name: quote(value) for name, value in values.items()})
 
 
-def _values(place: VersionPlace) -> Mapping[str, str]:
+def _values(version: StoredVersion) -> Mapping[str, str]:
     values = {
-        "business_date": place.business_date.isoformat(),
-        "partition": place.key,
-        "version": place.tag,
-        "dataset": place.dataset,
-        "run_id": place.run_id,
+        "business_date": version.business_date.isoformat(),
+        "partition": version.key,
+        "version": version.tag,
+        "dataset": version.dataset,
+        "run_id": version.run_id,
     }
     return {name: value for name, value in values.items() if value is not None}
 
 
-def confine(site: Site, place: VersionPlace, location: str) -> Path:
-    """Return the path of a filled-in location; raise if it is outside the storage root."""
-    root = storage_folder(site, place.spec)
+def confine(site: Site, version: StoredVersion, location: str) -> Path:
+    """Return the path of a filled-in location; raise if outside the storage root."""
+    root = storage_folder(site, version.spec)
     path = Path(os.path.normpath(root / location))
     if path == root or not path.is_relative_to(root):
         reason = (
             f"points outside {root}. Keep files inside the storage root, or declare a storage "
             "profile in platform.yaml with that root."
         )
-        raise LocationError(place.dataset, location, reason)
+        raise LocationError(version.dataset, location, reason)
     return path
 
 
-def version_folder(site: Site, place: VersionPlace) -> Path:
+def version_folder(site: Site, version: StoredVersion) -> Path:
     """Return the folder that floe writes a version to; no other version shares it."""
-    location = place.spec.location or f".floe/files/{place.dataset}"
+    location = version.spec.location or f".floe/files/{version.dataset}"
     if "{version}" not in location:
         location = f"{location.rstrip('/')}/{{version}}"
-    return confine(site, place, fill(place, location))
+    return confine(site, version, fill(version, location))
 
 
-def known_folder(site: Site, place: VersionPlace) -> Path:
+def known_folder(site: Site, version: StoredVersion) -> Path:
     """Return the folder that the catalog records for a version, or its default folder."""
-    if place.path is None:
-        return version_folder(site, place)
-    folder = confine(site, place, place.path)
+    if version.path is None:
+        return version_folder(site, version)
+    folder = confine(site, version, version.path)
     # Version directories carry their tag; any other folder may hold somebody else's files.
-    if place.tag not in str(folder.relative_to(storage_folder(site, place.spec))):
-        raise LocationError(place.dataset, place.path, f"is not a directory of {place.tag} only.")
+    if version.tag not in str(folder.relative_to(storage_folder(site, version.spec))):
+        raise LocationError(
+            version.dataset, version.path, f"is not a directory for {version.tag} only."
+        )
     return folder
 
 
-def delivery_pattern(site: Site, place: VersionPlace) -> Path:
+def delivery_pattern(site: Site, version: StoredVersion) -> Path:
     """Return the pattern that the files of a delivery match."""
-    location = place.spec.location or f"{place.dataset}/{{partition}}/*"
-    return confine(site, place, fill(place, location, escape))
+    location = version.spec.location or f"{version.dataset}/{{partition}}/*"
+    return confine(site, version, fill(version, location, escape))
 
 
-def stable_path(site: Site, place: VersionPlace, location: str) -> Path:
+def stable_path(site: Site, version: StoredVersion, location: str) -> Path:
     """Return the path of a feed's stable location, or of a manifest file."""
-    return confine(site, place, fill(place, location))
+    return confine(site, version, fill(version, location))
 
 
-def point_latest(site: Site, place: VersionPlace, folder: Path) -> Mapping[str, Any]:
+def point_latest(site: Site, version: StoredVersion, folder: Path) -> Mapping[str, Any]:
     """Point a feed's stable location at this version."""
-    link = _link(site, place)
+    link = _link(site, version)
     if link.exists() and not link.is_symlink():
-        raise LatestOccupiedError(place.dataset, link)
+        raise LatestOccupiedError(version.dataset, link)
     put_link(link, folder)
-    put_file(_pointer_file(link), _pointer(place, folder))
+    put_file(_pointer_file(link), _pointer(version, folder))
     return {"latest": str(link)}
 
 
-def withdraw_latest(site: Site, place: VersionPlace, folder: Path) -> None:
+def withdraw_latest(site: Site, version: StoredVersion, folder: Path) -> None:
     """Remove a feed's stable location if it points at this version."""
-    link = _link(site, place)
+    link = _link(site, version)
     if link.is_symlink() and link.resolve() == folder.resolve():
         _pointer_file(link).unlink(missing_ok=True)
         link.unlink()
         sync_path(link.parent)
 
 
-def _link(site: Site, place: VersionPlace) -> Path:
-    assert place.spec.feed is not None
-    return stable_path(site, place, place.spec.feed.latest)
+def _link(site: Site, version: StoredVersion) -> Path:
+    assert version.spec.feed is not None
+    return stable_path(site, version, version.spec.feed.latest)
 
 
 def _pointer_file(link: Path) -> Path:
     return link.with_name(f"{link.name}.json")
 
 
-def _pointer(place: VersionPlace, folder: Path) -> bytes:
+def _pointer(version: StoredVersion, folder: Path) -> bytes:
     content = {
-        "dataset": place.dataset,
-        "version": place.tag,
-        "business_date": place.business_date.isoformat(),
+        "dataset": version.dataset,
+        "version": version.tag,
+        "business_date": version.business_date.isoformat(),
         "path": str(folder),
     }
     return (json.dumps(content, indent=2) + "\n").encode()

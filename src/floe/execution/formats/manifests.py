@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from floe.execution.formats.checksums import new_hasher
-from floe.execution.formats.text import Layout, open_lines, records
+from floe.execution.formats.storage import new_hasher
+from floe.execution.formats.text_files import Layout, open_lines, records
 from floe.spec.datasets import ControlManifest, JsonManifest, TrailerManifest
 
 CountRows = Callable[[Path], int | None]
@@ -20,12 +20,12 @@ CountRows = Callable[[Path], int | None]
 DIGITS = re.compile(r"[0-9]{1,18}")
 LONGEST_SHOWN = 80
 ALGORITHMS = ("md5", "sha1", "sha256", "sha512", "crc32")
-NAMES = ("name", "file", "filename", "file_name", "path")
-ROWS = ("rows", "row_count", "rowCount", "records", "record_count", "recordCount", "num_rows")
-SIZES = ("size", "bytes", "size_bytes", "length")
-CHECKSUMS = ("checksum", "hash", "digest")
-LONGEST_NUMBER = 40
-KINDS = ("algorithm", "checksum_type", "checksum_algorithm", "hash_type")
+NAME_KEYS = ("name", "file", "filename", "file_name", "path")
+ROW_KEYS = ("rows", "row_count", "rowCount", "records", "record_count", "recordCount", "num_rows")
+SIZE_KEYS = ("size", "bytes", "size_bytes", "length")
+CHECKSUM_KEYS = ("checksum", "hash", "digest")
+LONGEST_INTEGER = 40
+ALGORITHM_KEYS = ("algorithm", "checksum_type", "checksum_algorithm", "hash_type")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class PromisedFile:
-    """A file as the manifest describes it. None: the manifest does not say."""
+    """A file as listed in the manifest; None where the manifest gives no value."""
 
     name: str
     rows: int | None = None
@@ -50,7 +50,11 @@ class PromisedFile:
 
 @dataclass(frozen=True)
 class Promise:
-    """What a manifest says about a delivery. None: it does not say."""
+    """The content of a manifest; None where the manifest gives no value.
+
+    Do not rename this class, PromisedFile or their fields: their repr is part of the fingerprints
+    that the catalog stores, and a changed fingerprint makes a known delivery look new.
+    """
 
     files: tuple[PromisedFile, ...] | None = None
     rows: int | None = None
@@ -66,7 +70,7 @@ class Promise:
         return sum(count for count in counts if count is not None) if None not in counts else None
 
 
-class PromiseError(Exception):
+class ManifestError(Exception):
     """A manifest is invalid. The verifier adds the dataset and the file."""
 
 
@@ -74,12 +78,12 @@ def whole_number(value: object, what: str) -> int:
     """Parse a count: a whole number, or its digits as text."""
     text = str(value).strip()
     if isinstance(value, bool | float) or not DIGITS.fullmatch(text):
-        raise PromiseError(f"invalid number of {what}: '{shorten(text)}'")
+        raise ManifestError(f"invalid number of {what}: '{shorten(text)}'")
     return int(text)
 
 
 def shorten(text: str) -> str:
-    """Cut a text to a length that fits in an error message."""
+    """Shorten a text so that it fits in an error message."""
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
@@ -93,33 +97,33 @@ def parse_json(content: bytes, manifest: JsonManifest) -> Promise:
             parse_int=_parse_int,
         )
     except RecursionError:
-        raise PromiseError("it is nested too deeply") from None
+        raise ManifestError("it is nested too deeply") from None
     except UnicodeDecodeError as error:
-        raise PromiseError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise ManifestError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
     except ValueError as error:
-        raise PromiseError(f"it is not JSON: {error}") from error
+        raise ManifestError(f"it is not JSON: {error}") from error
     tree = {"files": tree} if isinstance(tree, list) else tree
     if not isinstance(tree, Mapping):
-        raise PromiseError("it is neither an object nor a list of files")
+        raise ManifestError("it is neither an object nor a list of files")
     checksum, algorithm = _checksum(tree, manifest.checksum)
-    return Promise(_files(tree.get("files"), manifest), _count(tree, ROWS), checksum, algorithm)
+    return Promise(_files(tree.get("files"), manifest), _count(tree, ROW_KEYS), checksum, algorithm)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = Counter(name for name, _ in pairs)
     for name, count in names.items():
         if count > 1:
-            raise PromiseError(f"it has '{name}' more than once in one object")
+            raise ManifestError(f"it has '{name}' more than once in one object")
     return dict(pairs)
 
 
 def _reject_constant(word: str) -> Any:
-    raise PromiseError(f"{word} is not a number")
+    raise ManifestError(f"{word} is not a number")
 
 
 def _parse_int(text: str) -> int | str:
-    # Python refuses to convert very long digit strings; kept as text, whole_number rejects them.
-    return int(text) if len(text) <= LONGEST_NUMBER else text
+    # Python cannot convert very long digit strings; keep the text, so whole_number rejects it.
+    return int(text) if len(text) <= LONGEST_INTEGER else text
 
 
 def render_json(header: Mapping[str, Any], files: Sequence[PromisedFile]) -> bytes:
@@ -147,13 +151,13 @@ def _files(listed: Any, manifest: JsonManifest) -> tuple[PromisedFile, ...] | No
     if isinstance(listed, Mapping):
         listed = [{"name": name, **_as_mapping(value)} for name, value in listed.items()]
     if not isinstance(listed, list):
-        raise PromiseError("its 'files' is not a list")
+        raise ManifestError("its 'files' is not a list")
     files = tuple(_file(entry, manifest) for entry in listed)
     for name, count in Counter(file.name for file in files).items():
         if count > 1:
-            raise PromiseError(f"it lists {name} {'twice' if count == 2 else f'{count} times'}")
+            raise ManifestError(f"it lists {name} {'twice' if count == 2 else f'{count} times'}")
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise PromiseError(f"it names {name}, which is outside the delivery folder")
+            raise ManifestError(f"it lists {name}, which is outside the delivery folder")
     return files
 
 
@@ -165,23 +169,25 @@ def _file(entry: Any, manifest: JsonManifest) -> PromisedFile:
     if isinstance(entry, str):
         return PromisedFile(entry)
     if not isinstance(entry, Mapping):
-        raise PromiseError(f"{shorten(repr(entry))} is not a valid file entry")
-    name = _first(entry, NAMES)
+        raise ManifestError(f"{shorten(repr(entry))} is not a valid file entry")
+    name = _first(entry, NAME_KEYS)
     if not isinstance(name, str):
-        raise PromiseError(f"the entry {shorten(json.dumps(entry))} names no file")
+        raise ManifestError(f"the entry {shorten(json.dumps(entry))} has no file name")
     checksum, algorithm = _checksum(entry, manifest.checksum)
-    return PromisedFile(name, _count(entry, ROWS), _count(entry, SIZES), checksum, algorithm)
+    return PromisedFile(
+        name, _count(entry, ROW_KEYS), _count(entry, SIZE_KEYS), checksum, algorithm
+    )
 
 
 def _checksum(entry: Mapping[str, Any], declared: str | None) -> tuple[str | None, str | None]:
     for algorithm in ALGORITHMS if declared is None else (declared, *ALGORITHMS):
         if isinstance(entry.get(algorithm), str):
             return entry[algorithm], algorithm
-    text = _first(entry, CHECKSUMS)
+    text = _first(entry, CHECKSUM_KEYS)
     if not isinstance(text, str):
         return None, None
     kind, colon, value = text.partition(":")
-    named = kind if colon else _first(entry, KINDS)
+    named = kind if colon else _first(entry, ALGORITHM_KEYS)
     algorithm = str(named or declared or "").lower().replace("-", "")
     return (value if colon else text), (algorithm if algorithm in ALGORITHMS else None)
 
@@ -196,11 +202,11 @@ def _first(entry: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def parse_control(content: bytes, manifest: ControlManifest) -> Promise:
-    """Parse a control file: lines of a name and its value, beside the data."""
+    """Parse a control file: one name and value per line."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PromiseError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise ManifestError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
     values = _control_values(text, manifest.delimiter)
     rows = _required(values, manifest.rows)
     checksum = _required(values, manifest.checksum_name)
@@ -219,12 +225,12 @@ def render_control(manifest: ControlManifest, rows: int, checksum: str | None) -
 
 
 def _control_values(text: str, delimiter: str) -> dict[str, str]:
-    # Values are stripped, so a blank delimiter also splits files that align their columns.
+    # Values are stripped, so a blank as delimiter also works for files with aligned columns.
     pairs = (line.partition(delimiter) for line in text.splitlines() if delimiter in line)
     values: dict[str, str] = {}
     for name, _, value in pairs:
         if values.setdefault(name.strip(), value.strip()) != value.strip():
-            raise PromiseError(f"it has two values for '{name.strip()}'")
+            raise ManifestError(f"it has two values for '{name.strip()}'")
     return values
 
 
@@ -232,7 +238,7 @@ def _required(values: dict[str, str], name: str | None) -> str | None:
     if not name:
         return None
     if name not in values:
-        raise PromiseError(f"it has no line for '{name}'")
+        raise ManifestError(f"it has no line for '{name}'")
     return values[name]
 
 
@@ -250,8 +256,8 @@ def parse_trailer(name: str, line: str, manifest: TrailerManifest, delimiter: st
     fields = [field.strip() for field in line.split(manifest.delimiter or delimiter or None)]
     rows = _field(fields, manifest.rows_field, line)
     if not DIGITS.fullmatch(rows):
-        problem = f"'{shorten(rows)}' where the row count should be"
-        raise PromiseError(f"its trailer '{shorten(line)}' has {problem}")
+        problem = f"the row count must be a whole number; got '{shorten(rows)}'"
+        raise ManifestError(f"its trailer '{shorten(line)}' is invalid: {problem}")
     checksum = manifest.checksum_field and _field(fields, manifest.checksum_field, line)
     algorithm = manifest.checksum or "sha256" if checksum else None
     return PromisedFile(name, int(rows), checksum=checksum or None, algorithm=algorithm)
@@ -292,5 +298,5 @@ def render_trailer(
 
 def _field(fields: list[str], position: int, line: str) -> str:
     if len(fields) < position:
-        raise PromiseError(f"its trailer '{shorten(line)}' has no field {position}")
+        raise ManifestError(f"its trailer '{shorten(line)}' has no field {position}")
     return fields[position - 1]

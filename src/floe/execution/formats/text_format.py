@@ -1,4 +1,4 @@
-"""What CSV and fixed-width files have in common: one file for a feed, and copies Spark can read."""
+"""Base of CSV and fixed-width files: one file per feed, readable copies for Spark."""
 
 import hashlib
 from abc import abstractmethod
@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
-from floe.execution.formats.contract import BadRecords, DeliveryRejectedError, VersionPlace
+from floe.execution.formats.contract import BadRecords, DeliveryRejectedError, StoredVersion
 from floe.execution.formats.directories import DirectoryFormat, version_files
 from floe.execution.formats.manifests import Reading
-from floe.execution.formats.records import NOT_SPLIT, BadRecord, Records
 from floe.execution.formats.storage import data_files, remove_tree, storage_folder, to_spark
-from floe.execution.formats.text import (
+from floe.execution.formats.text_files import (
     ENDINGS,
     PLAIN_ENCODINGS,
     Layout,
@@ -24,6 +23,7 @@ from floe.execution.formats.text import (
     prepare_copy,
     recode,
 )
+from floe.execution.formats.text_records import NOT_SPLIT, BadRecord, Records
 from floe.execution.site import Site
 from floe.spec.datasets import TrailerManifest
 from floe.spec.formats import TextOptions
@@ -36,44 +36,44 @@ WRITING = "_writing"
 
 
 class TextFormat(DirectoryFormat):
-    """A format of text files, one record a line."""
+    """A format of text files with one record per line."""
 
     ending = ".txt"
 
-    def layout(self, place: VersionPlace) -> Layout:
-        """Say how records of such files are told apart."""
-        options = text_options(place)
+    def layout(self, version: StoredVersion) -> Layout:
+        """Return how records are separated in the files of a version."""
+        options = text_options(version)
         return Layout(encoding=options.encoding, compression=options.compression)
 
-    def delimiter(self, place: VersionPlace) -> str:
-        """Return what stands between two values."""
+    def delimiter(self, version: StoredVersion) -> str:
+        """Return the separator between two values."""
         return ""
 
     @abstractmethod
-    def write_lines(self, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
-        """Let Spark write a frame as UTF-8 text."""
+    def write_lines(self, frame: "DataFrame", version: StoredVersion, folder: Path) -> None:
+        """Write a frame as UTF-8 text with Spark."""
 
     @abstractmethod
     def records(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
+        self, site: Site, spark: "SparkSession", version: StoredVersion, files: Sequence[Path]
     ) -> Records:
-        """Read files that are plain UTF-8 text."""
+        """Read files of plain UTF-8 text."""
 
-    def save(self, site: Site, frame: "DataFrame", place: VersionPlace, folder: Path) -> None:
-        # Whoever takes a feed expects one file, named after it.
-        if place.spec.feed is None and place.spec.manifest is None:
-            self.write_lines(frame, place, folder)
+    def save(self, site: Site, frame: "DataFrame", version: StoredVersion, folder: Path) -> None:
+        # Consumers of a feed expect one file, named after it.
+        if version.spec.feed is None and version.spec.manifest is None:
+            self.write_lines(frame, version, folder)
         else:
-            self.write_lines(frame.coalesce(1), place, folder / WRITING)
-            self._name_file(place, folder)
-        options = text_options(place)
+            self.write_lines(frame.coalesce(1), version, folder / WRITING)
+            self._name_file(version, folder)
+        options = text_options(version)
         if options.encoding.lower() not in PLAIN_ENCODINGS:
             for path in version_files(folder):
-                recode(path, self.layout(place))
+                recode(path, self.layout(version))
 
-    def _name_file(self, place: VersionPlace, folder: Path) -> None:
-        ending = f"{self.ending}{ENDINGS.get(text_options(place).compression, '')}"
-        target = folder / f"{place.dataset.split('.')[-1]}{ending}"
+    def _name_file(self, version: StoredVersion, folder: Path) -> None:
+        ending = f"{self.ending}{ENDINGS.get(text_options(version).compression, '')}"
+        target = folder / f"{version.dataset.split('.')[-1]}{ending}"
         parts = data_files(folder / WRITING)
         if parts:
             parts[0].replace(target)
@@ -81,99 +81,102 @@ class TextFormat(DirectoryFormat):
             target.touch()
         remove_tree(folder / WRITING)
 
-    def reading(self, place: VersionPlace) -> Reading:
-        layout = self.layout_of(place)
+    def reading(self, version: StoredVersion) -> Reading:
+        layout = self.layout_of(version)
         return Reading(
             count_rows=lambda path: count_records(path, layout),
             layout=layout,
-            delimiter=self.delimiter(place),
+            delimiter=self.delimiter(version),
         )
 
-    def layout_of(self, place: VersionPlace) -> Layout:
-        """Return the layout of a version: what others deliver may have lines on top."""
-        layout = self.layout(place)
-        delivered = place.path is None or place.details.get("delivered")
+    def layout_of(self, version: StoredVersion) -> Layout:
+        """Return the layout of a version; only deliveries have lines to skip."""
+        layout = self.layout(version)
+        delivered = version.path is None or version.details.get("delivered")
         return replace(
             layout,
             skip_lines=layout.skip_lines if delivered else 0,
-            trailer=isinstance(place.spec.manifest, TrailerManifest),
+            trailer=isinstance(version.spec.manifest, TrailerManifest),
         )
 
     def load(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
+        self, site: Site, spark: "SparkSession", version: StoredVersion, files: Sequence[Path]
     ) -> "DataFrame":
-        return self._records(site, spark, place, files).rows()
+        return self._records(site, spark, version, files).rows()
 
-    def bad_records(self, site: Site, spark: "SparkSession", place: VersionPlace) -> BadRecords:
-        return self._records(site, spark, place, self.files(site, place)).bad()
+    def bad_records(self, site: Site, spark: "SparkSession", version: StoredVersion) -> BadRecords:
+        return self._records(site, spark, version, self.files(site, version)).bad()
 
     def _records(
-        self, site: Site, spark: "SparkSession", place: VersionPlace, files: Sequence[Path]
+        self, site: Site, spark: "SparkSession", version: StoredVersion, files: Sequence[Path]
     ) -> Records:
-        layout = self.layout_of(place)
+        layout = self.layout_of(version)
         try:
-            plain = {self._plain(site, place, path, layout): path for path in files}
-            records = self.records(site, spark, place, list(plain))
-            return replace(records, locate=partial(self._locate, place, layout, plain))
+            plain = {self._plain(site, version, path, layout): path for path in files}
+            records = self.records(site, spark, version, list(plain))
+            return replace(records, locate=partial(self._locate, version, layout, plain))
         except UnreadableTextError as error:
-            raise DeliveryRejectedError(place.dataset, f"{error.reason}.") from error
+            raise DeliveryRejectedError(version.dataset, f"{error.reason}.") from error
 
     def _locate(
         self,
-        place: VersionPlace,
+        version: StoredVersion,
         layout: Layout,
         sources: Mapping[Path, Path],
-        found: Sequence[BadRecord],
+        records: Sequence[BadRecord],
     ) -> list[str | None]:
-        """Say of bad records in which line of which delivered file they begin, and why."""
+        """Return file, line and reason of each bad record, None if it is not found."""
         paths = {_spark_name(copy): path for copy, path in sources.items()}
         wanted: dict[Path, set[int]] = {}
-        for one in found:
-            if path := paths.get(_decoded(one.file)):
-                wanted.setdefault(path, set()).add(one.index)
+        for record in records:
+            if path := paths.get(_decoded(record.file)):
+                wanted.setdefault(path, set()).add(record.index)
         lines = {
             (path, index): line
             for path, indexes in wanted.items()
             for index, line in find_records(path, layout, indexes).items()
         }
-        return [self._told(place, paths.get(_decoded(one.file)), one, lines) for one in found]
+        return [
+            self._describe(version, paths.get(_decoded(record.file)), record, lines)
+            for record in records
+        ]
 
-    def _told(
+    def _describe(
         self,
-        place: VersionPlace,
+        version: StoredVersion,
         path: Path | None,
         bad: BadRecord,
         lines: Mapping[tuple[Path, int], tuple[int, str]],
     ) -> str | None:
         if path is None or (path, bad.index) not in lines:
             return None
-        folder = Path(str(place.details.get("folder", path.parent)))
+        folder = Path(str(version.details.get("folder", path.parent)))
         name = path.relative_to(folder) if path.is_relative_to(folder) else path.name
-        number, record = lines[path, bad.index]
-        reason = self.misfit(place, record) if bad.reason == NOT_SPLIT else bad.reason
-        return f"{name} line {number}: {reason}"
+        line_number, record = lines[path, bad.index]
+        reason = self.misfit(version, record) if bad.reason == NOT_SPLIT else bad.reason
+        return f"{name} line {line_number}: {reason}"
 
-    def misfit(self, place: VersionPlace, record: str) -> str:
-        """Say how the fields of a line differ from those declared."""
+    def misfit(self, version: StoredVersion, record: str) -> str:
+        """Describe how the fields of a line differ from the declared columns."""
         return NOT_SPLIT
 
-    def _plain(self, site: Site, place: VersionPlace, path: Path, layout: Layout) -> Path:
-        """Return a file that Spark can read, if need be a copy; it is made once."""
+    def _plain(self, site: Site, version: StoredVersion, path: Path, layout: Layout) -> Path:
+        """Return a file that Spark can read: the file itself or a copy, created once."""
         misnamed = layout.compression != "none" and path.suffix not in ENDINGS.values()
         if layout.is_plain and not misnamed:
             return path
-        copy = self._copies(site, place) / _key(path, layout) / _plain_name(path)
+        copy = self._copies(site, version) / _key(path, layout) / _plain_name(path)
         if not copy.exists():
             prepare_copy(path, layout, copy)
         return copy
 
-    def _copies(self, site: Site, place: VersionPlace) -> Path:
-        root = storage_folder(site, place.spec) / ".floe" / "prepared"
-        return root / place.dataset / place.tag.replace("/", "_")
+    def _copies(self, site: Site, version: StoredVersion) -> Path:
+        root = storage_folder(site, version.spec) / ".floe" / "prepared"
+        return root / version.dataset / version.tag.replace("/", "_")
 
-    def vacuum(self, site: Site, spark: "SparkSession", place: VersionPlace) -> int:
-        copies = remove_tree(self._copies(site, place))
-        return copies + super().vacuum(site, spark, place)
+    def vacuum(self, site: Site, spark: "SparkSession", version: StoredVersion) -> int:
+        copies = remove_tree(self._copies(site, version))
+        return copies + super().vacuum(site, spark, version)
 
 
 def _spark_name(path: Path) -> str:
@@ -181,21 +184,21 @@ def _spark_name(path: Path) -> str:
 
 
 def _decoded(file: str) -> str:
-    """Return the path of a file that Spark gives as a URL."""
+    """Return the path of a file URL from Spark."""
     return unquote(urlsplit(file).path)
 
 
 def _key(path: Path, layout: Layout) -> str:
-    found = path.stat()
-    look = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    about = f"{path}\0{look}\0{layout}"
-    return hashlib.sha256(about.encode()).hexdigest()[:16]
+    status = path.stat()
+    identity = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    key = f"{path}\0{identity}\0{layout}"
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 def _plain_name(path: Path) -> str:
     return path.stem if path.suffix in ENDINGS.values() else path.name
 
 
-def text_options(place: VersionPlace) -> TextOptions:
-    """Return the options that all text files have."""
-    return cast("TextOptions", place.spec.format_options)
+def text_options(version: StoredVersion) -> TextOptions:
+    """Return the options common to all text formats."""
+    return cast("TextOptions", version.spec.format_options)

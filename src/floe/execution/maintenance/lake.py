@@ -1,4 +1,4 @@
-"""Upkeep of one lake table: branches, snapshots and files that nobody needs; statistics."""
+"""Maintain a lake table: remove unused branches, snapshots and files; statistics."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -7,30 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from floe.execution.formats.iceberg.tables import LakeTable, quoted
+from floe.execution.formats.lake_tables import LakeTable, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 BRANCHES = "floe_"
-"""What the names of all branches begin with that floe writes versions on."""
+"""The prefix of the branches that floe writes versions on."""
 ORPHAN_AGE = timedelta(days=1, minutes=5)
-"""Iceberg itself refuses to touch what is younger than a day: it may be a write under way."""
+"""Iceberg does not remove younger files: they may belong to an active write."""
 MOST_COMPARED = 200
-"""More snapshots than this are not compared file by file: that would take longer than the rest."""
+"""With more snapshots, freed files are not counted: it would take too long."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state of the table that nothing refers to."""
+    """A snapshot that nothing refers to."""
 
-    number: str
+    snapshot_id: str
     committed_at: datetime
 
 
 @dataclass(frozen=True)
-class DoomedFiles:
-    """The files that only the snapshots need which are going."""
+class ExpiredFiles:
+    """The files that only expired snapshots use."""
 
     count: int
     size: int
@@ -44,9 +44,9 @@ def exists(spark: "SparkSession", table: LakeTable) -> bool:
 def stray_branches(
     spark: "SparkSession", table: LakeTable, in_use: Collection[str]
 ) -> dict[str, str]:
-    """Return floe's branches that no version is written on, with their snapshots.
+    """Return floe's branches that no version is being written on, with snapshots.
 
-    To be asked only under the table's lease: then nobody is about to write on a new one.
+    Call it only under the table's lease, so that no writer is about to use a new branch.
     """
     refs = _references(spark, table)
     return {
@@ -57,19 +57,19 @@ def stray_branches(
 
 
 def drop_branch(spark: "SparkSession", table: LakeTable, branch: str) -> None:
-    """Drop a branch, if it is there."""
+    """Drop a branch if it exists."""
     spark.sql(f"ALTER TABLE {table.sql} DROP BRANCH IF EXISTS {quoted(branch)}").collect()
 
 
 def expired_snapshots(
     spark: "SparkSession", table: LakeTable, before: datetime, leaving: Collection[str]
 ) -> list[Snapshot]:
-    """Return the snapshots older than a moment that no reference keeps but those that leave."""
+    """Return older snapshots that no reference keeps, except references in `leaving`."""
     refs = _references(spark, table)
     kept = {snapshot for name, (_, snapshot) in refs.items() if name not in leaving}
     rows = spark.sql(
         f"SELECT snapshot_id, committed_at FROM {table.sql}.snapshots "  # noqa: S608
-        f"WHERE committed_at < {_moment(before)} ORDER BY committed_at"
+        f"WHERE committed_at < {_timestamp(before)} ORDER BY committed_at"
     ).collect()
     return [
         Snapshot(str(row.snapshot_id), row.committed_at)
@@ -78,18 +78,18 @@ def expired_snapshots(
     ]
 
 
-def doomed_files(
+def find_expired_files(
     spark: "SparkSession", table: LakeTable, snapshots: Sequence[Snapshot]
-) -> DoomedFiles | None:
-    """Count the files that go with some snapshots; None if there are too many to compare."""
-    going = {one.number for one in snapshots}
+) -> ExpiredFiles | None:
+    """Count the files that only these snapshots use; None if too many to compare."""
+    going = {snapshot.snapshot_id for snapshot in snapshots}
     every = spark.sql(f"SELECT snapshot_id FROM {table.sql}.snapshots").collect()  # noqa: S608
     staying = [row.snapshot_id for row in every if str(row.snapshot_id) not in going]
     if len(staying) > MOST_COMPARED:
         return None
     needed = " UNION ALL ".join(
-        f"SELECT file_path FROM {table.sql}.files VERSION AS OF {number}"  # noqa: S608
-        for number in staying
+        f"SELECT file_path FROM {table.sql}.files VERSION AS OF {snapshot_id}"  # noqa: S608
+        for snapshot_id in staying
     )
     but = f"LEFT ANTI JOIN ({needed}) AS needed USING (file_path)" if needed else ""
     row = spark.sql(
@@ -98,21 +98,21 @@ def doomed_files(
         f"GROUP BY file_path) AS known {but}"
     ).first()
     assert row is not None
-    return DoomedFiles(int(row.files), int(row.size))
+    return ExpiredFiles(int(row.files), int(row.size))
 
 
 def expire_snapshots(spark: "SparkSession", table: LakeTable, before: datetime) -> None:
-    """Forget the snapshots older than a moment that nothing refers to, and remove their files."""
-    _call(spark, table, "expire_snapshots", older_than=_moment(before), retain_last="1")
+    """Expire older snapshots that nothing refers to, and remove their files."""
+    _call(spark, table, "expire_snapshots", older_than=_timestamp(before), retain_last="1")
 
 
 def orphan_files(
     spark: "SparkSession", table: LakeTable, now: datetime, *, remove: bool
 ) -> list[tuple[str, int | None]]:
-    """Return the files in the table's folder that no snapshot knows, with their sizes if local."""
-    older = _moment(now - ORPHAN_AGE)
-    found = _call(spark, table, "remove_orphan_files", older_than=older, dry_run="true")
-    paths = [str(row.orphan_file_location) for row in found]
+    """Return files in the table's folder that no snapshot uses; with sizes if local."""
+    older = _timestamp(now - ORPHAN_AGE)
+    rows = _call(spark, table, "remove_orphan_files", older_than=older, dry_run="true")
+    paths = [str(row.orphan_file_location) for row in rows]
     sized = [(path, _size(path)) for path in paths]
     if remove and paths:
         _call(spark, table, "remove_orphan_files", older_than=older)
@@ -122,7 +122,7 @@ def orphan_files(
 def rewrite_data_files(
     spark: "SparkSession", table: LakeTable, min_input_files: int
 ) -> dict[str, int]:
-    """Write small files together into larger ones; say how many became how many."""
+    """Rewrite small files into larger ones; return the counts before and after."""
     options = f"map('min-input-files', '{int(min_input_files)}')"
     row = _call(spark, table, "rewrite_data_files", options=options)[0]
     return {
@@ -133,7 +133,7 @@ def rewrite_data_files(
 
 
 def compute_statistics(spark: "SparkSession", table: LakeTable) -> str | None:
-    """Let Iceberg count the distinct values of every column; return the file that holds them."""
+    """Let Iceberg count each column's distinct values; return the statistics file."""
     if _current(spark, table) is None:
         return None
     rows = _call(spark, table, "compute_table_stats")
@@ -141,7 +141,7 @@ def compute_statistics(spark: "SparkSession", table: LakeTable) -> str | None:
 
 
 def count_files(spark: "SparkSession", table: LakeTable) -> dict[str, int]:
-    """Count what the table's current snapshot holds, from its metadata alone."""
+    """Count files, rows and bytes of the current snapshot, from metadata alone."""
     row = spark.sql(
         "SELECT count(*) AS files, coalesce(sum(record_count), 0) AS row_count, "  # noqa: S608
         f"coalesce(sum(file_size_in_bytes), 0) AS size FROM {table.sql}.files WHERE content = 0"
@@ -151,8 +151,8 @@ def count_files(spark: "SparkSession", table: LakeTable) -> dict[str, int]:
 
 
 def _current(spark: "SparkSession", table: LakeTable) -> str | None:
-    found = _references(spark, table).get("main")
-    return None if found is None else found[1]
+    reference = _references(spark, table).get("main")
+    return None if reference is None else reference[1]
 
 
 def _references(spark: "SparkSession", table: LakeTable) -> dict[str, tuple[str, str]]:
@@ -161,14 +161,14 @@ def _references(spark: "SparkSession", table: LakeTable) -> dict[str, tuple[str,
 
 
 def _call(spark: "SparkSession", table: LakeTable, name: str, **arguments: str) -> list[Any]:
-    """Call a procedure of the lake; the arguments are SQL."""
+    """Call an Iceberg procedure; the arguments are SQL expressions."""
     listed = {"table": table.argument, **arguments}
-    said = ", ".join(f"{key} => {value}" for key, value in listed.items())
-    return list(spark.sql(f"CALL {quoted(table.lake)}.system.{name}({said})").collect())
+    sql = ", ".join(f"{key} => {value}" for key, value in listed.items())
+    return list(spark.sql(f"CALL {quoted(table.lake)}.system.{name}({sql})").collect())
 
 
-def _moment(moment: datetime) -> str:
-    return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"
+def _timestamp(time: datetime) -> str:
+    return f"TIMESTAMP '{time:%Y-%m-%d %H:%M:%S.%f}'"
 
 
 def _size(path: str) -> int | None:

@@ -1,7 +1,11 @@
-"""Decide which versions are past their retention. Pure: no clock, no database, no Spark."""
+"""Decide which versions and directories are past their retention. Pure."""
 
-from collections.abc import Collection
-from datetime import date, datetime, timedelta
+import re
+from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, date, datetime, timedelta
+from glob import escape
+from pathlib import Path
+from string import Formatter
 from typing import Protocol
 
 from pydantic_core import PydanticCustomError
@@ -9,14 +13,18 @@ from pydantic_core import PydanticCustomError
 from floe.catalog.versions import SUPERSEDED
 from floe.errors import FloeError
 from floe.spec import DatasetSpec, ProjectSpec
-from floe.spec.promises import LegalHold, Retention
+from floe.spec.governance import LegalHold, Retention
 from floe.spec.values import format_duration, parse_duration
 
 DEFAULT_AGE = timedelta(days=30)
 
+GRACE = timedelta(days=1)
+"""Younger folders may belong to an active run."""
+_TAG = r"[^/]+\.[0-9a-f]+"
+
 
 class RetainError(FloeError):
-    """How long to keep versions was not said as a duration."""
+    """The retention is not a valid duration."""
 
     exit_code = 2
 
@@ -25,7 +33,7 @@ class RetainError(FloeError):
 
 
 class VersionLike(Protocol):
-    """What a decision needs to know of a version."""
+    """The attributes of a version that retention depends on."""
 
     @property
     def dataset_version_id(self) -> int: ...
@@ -36,7 +44,7 @@ class VersionLike(Protocol):
 
 
 def parse_retain(text: str | None) -> timedelta | None:
-    """Read how long to keep versions, as somebody typed it."""
+    """Parse a retention given on the command line."""
     if text is None:
         return None
     try:
@@ -48,10 +56,9 @@ def parse_retain(text: str | None) -> timedelta | None:
 def retention_of(
     project: ProjectSpec, dataset: DatasetSpec, retain: timedelta | None = None
 ) -> Retention:
-    """Return how long a dataset's versions are kept: as asked now, as declared, or 30 days.
+    """Return a dataset's retention: `retain`, else as declared, else 30 days.
 
-    An age that is asked for now stands above the declared one. How many versions stay in any
-    case is not a matter of age, and remains.
+    `retain` overrides the declared age, but not the declared number of versions to keep.
     """
     declared = dataset.retention or project.governance.default_retention or Retention()
     if retain is not None:
@@ -62,24 +69,65 @@ def retention_of(
 
 
 def is_in_force(hold: LegalHold | None, today: date) -> bool:
-    """Tell whether a legal hold counts on a day; its last day is the one it names."""
+    """Tell whether a legal hold applies on a day; `until` is its last day."""
     return hold is not None and (hold.until is None or today <= hold.until)
 
 
-def why_past(
+def removal_reason(
     version: VersionLike, retention: Retention, newest: Collection[int], now: datetime
 ) -> str | None:
-    """Say why a version may go; None while it is to be kept.
+    """Return why a version may be removed, or None if it must be kept.
 
-    What was good once is kept by age and by number. What never was, or was taken back, is kept
-    only for those who ask why, so its age alone decides.
+    A SUPERSEDED version is kept by age and by number of versions. For rejected, abandoned and
+    retracted ones only the age counts, because they are kept just for investigation.
     """
     superseded = version.state == SUPERSEDED
     if superseded and version.dataset_version_id in newest:
         return None
     if superseded and retention.age is None:
-        return f"{retention.versions} newer ones are kept"
+        return f"{retention.versions} newer versions are kept"
     age = DEFAULT_AGE if retention.age is None else retention.age
     if version.produced_at > now - age:
         return None
     return f"older than {format_duration(age)}"
+
+
+def stray_folders(
+    root: Path, location: str, tags: Collection[str], since: datetime, now: datetime
+) -> Iterator[Path]:
+    """Return the version directories below a root whose tags belong to no version.
+
+    Only directories at least a day old, and newer than the dataset's row in the catalog: with a
+    new catalog, existing data must not be removed.
+    """
+    for folder, tag in _version_folders(root, location):
+        changed = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+        if tag not in tags and since <= changed <= now - GRACE:
+            yield folder
+
+
+def own_location(dataset: str, location: str | None) -> str:
+    """Return the path pattern of a dataset's version directories."""
+    location = (location or f".floe/files/{dataset}").replace("{dataset}", dataset)
+    return location if "{version}" in location else f"{location.rstrip('/')}/{{version}}"
+
+
+def _version_folders(root: Path, location: str) -> Iterator[tuple[Path, str]]:
+    """Return the folders that match a location, each with its version's tag."""
+    matches = re.compile(_pattern(location, re.escape, "[^/]+", f"(?P<version>{_TAG})"))
+    for folder in sorted(root.glob(_pattern(location, escape, "*", "*"))):
+        match = matches.fullmatch(folder.relative_to(root).as_posix())
+        if match is not None and folder.is_dir() and not folder.is_symlink():
+            yield folder, match["version"]
+
+
+def _pattern(location: str, quote: Callable[[str], str], other: str, version: str) -> str:
+    """Build a pattern: `version` for the first {version}, `other` for the rest."""
+    parts, first = [], True
+    for literal, name, _, _ in Formatter().parse(location):
+        parts.append(quote(literal))
+        if name is not None:
+            here = name == "version" and first
+            parts.append(version if here else other)
+            first = first and not here
+    return "".join(parts)

@@ -1,1 +1,1 @@
-"""Spark itself: the server that floe starts and watches, and sessions on it."""
+"""Spark: the server that floe starts and monitors, and sessions on it."""

@@ -1,77 +1,76 @@
-"""Clients of a Spark Connect server as pyspark makes them, and how they are let go."""
+"""Create and close pyspark clients of a Spark Connect server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from floe.execution.spark.processes import start_of
+from floe.execution.os_processes import start_of
 from floe.execution.spark.queries import query
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-NUMBERS = 200
-"""More WITH clauses than a query has, with all the views that it reads."""
+MAX_CLAUSES = 200
+"""More WITH clauses than any query has, including the views that it reads."""
 
 
 def create_client(url: str, pid: int | None = None) -> "ConnectSession":
-    """Make a session of its own on the server at a URL; nothing is said to it yet.
+    """Create a separate session on the server at a URL, without calling it yet.
 
-    With the number of its process a client knows when the server is dead.
+    With the server's process id, the client notices when the server is dead.
     """
     from pyspark.sql import SparkSession
 
-    from floe.execution.spark.repairs import forget_at_exit, quieten
-    from floe.execution.spark.retries import ShortPolicy
+    from floe.execution.spark.pyspark_patches import ShortPolicy, silence_pyspark, skip_exit_cleanup
 
-    quieten()
-    # Not getOrCreate: that would hand out the session of another run.
+    silence_pyspark()
+    # Not getOrCreate, which would return the session of another run.
     builder: Any = SparkSession.builder
     session: ConnectSession = builder.remote(url).create()
-    forget_at_exit(session)
+    skip_exit_cleanup(session)
     is_gone = (lambda: start_of(pid) is None) if pid is not None else (lambda: False)
     session.client.set_retry_policies([ShortPolicy(is_gone)])
     return session
 
 
 @contextmanager
-def server_may_be_gone() -> Iterator[None]:
-    """Pass over that a session cannot be told something: it is closed, or its server is gone."""
+def ignore_lost_server() -> Iterator[None]:
+    """Ignore errors of calls to a session that is closed or whose server is lost."""
     from grpc import RpcError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    # A channel that is closed says so with a ValueError.
+    # A closed channel raises ValueError.
     with suppress(PySparkException, RpcError, ValueError):
         yield
 
 
 def close_session(session: "ConnectSession") -> None:
-    """Close a session. That of a server which is gone is closed as well, at once."""
+    """Close a session; does not wait if the server is lost."""
     session.client.set_retry_policies([])
-    with server_may_be_gone():
+    with ignore_lost_server():
         session.client.release_session()
-    # Done above: pyspark would wait for a dead server, and complain.
+    # Released above, because pyspark would wait for a dead server and log a warning.
     session.release_session_on_close = False
     session.stop()
 
 
-def open_lake(url: str, lake: str) -> None:
-    """Let the lake's catalog make its tables, over which two first sessions would stumble."""
+def initialize_lake(url: str, lake: str) -> None:
+    """Let the lake's catalog create its tables, before two sessions do so at once."""
     client = create_client(url)
     try:
         client.sql(f"SHOW NAMESPACES IN `{lake}`").collect()
-        _use_up_numbers(client)
+        _skip_early_clause_ids(client)
     finally:
         close_session(client)
 
 
-def _use_up_numbers(client: "ConnectSession") -> None:
-    """Let the numbers that the server gives to WITH clauses start beyond those of any one query.
+def _skip_early_clause_ids(client: "ConnectSession") -> None:
+    """Use up the server's low ids of WITH clauses, so that no query gets them.
 
-    A server that has just been started fails with "key not found" where clauses are nested, as in
-    views that stand on views; one that has run for a while never did. As far as the trace tells,
-    Spark numbers the clauses of a query anew from 0 and takes an old number for a new one.
+    A new server fails with "key not found" on nested clauses, as in views on views; one that has
+    run for a while never does. Judging by the stack trace, Spark renumbers the clauses of a query
+    from 0 and confuses old ids with new ones.
     """
-    named = ", ".join(f"n{number} AS (SELECT 1)" for number in range(NUMBERS))
-    # To ask for the columns is enough: nothing has to run.
+    named = ", ".join(f"n{index} AS (SELECT 1)" for index in range(MAX_CLAUSES))
+    # Asking for the columns is enough; the query need not run.
     query(client, f"WITH {named} SELECT 1").schema  # noqa: B018

@@ -1,4 +1,4 @@
-"""One Spark Connect server for each project: started when needed, shared by all, repaired."""
+"""One Spark Connect server per project: started on demand, shared, restarted."""
 
 import secrets
 from dataclasses import dataclass, field, replace
@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 from floe import clock
 from floe.execution.jars import Progress
+from floe.execution.os_processes import count_connections, end_process, start_of, wait_until
 from floe.execution.site import Site
-from floe.execution.spark.clients import open_lake
+from floe.execution.spark.clients import initialize_lake
 from floe.execution.spark.errors import (
     LogMissingError,
     NoOwnServerError,
@@ -18,15 +19,21 @@ from floe.execution.spark.errors import (
     SparkNotStartedError,
 )
 from floe.execution.spark.jvm import answers, end_jvm, free_port, start_jvm
-from floe.execution.spark.logs import last_lines, telling_lines
-from floe.execution.spark.place import ServerPlace
-from floe.execution.spark.processes import count_connections, end_process, start_of, wait_until
-from floe.execution.spark.settings import fingerprint, is_foreign, master
-from floe.execution.spark.state import Running, forget_server, locked, read_state, write_state
+from floe.execution.spark.server_files import (
+    Running,
+    ServerFiles,
+    error_lines,
+    forget_server,
+    last_lines,
+    locked,
+    read_state,
+    write_state,
+)
+from floe.execution.spark.server_settings import fingerprint, is_foreign, master
 
 START_SECONDS = 180.0
 ATTEMPTS = 3
-# Named so that Spark's client sends the token without TLS, which it does for this name alone.
+# Spark's client sends a token without TLS only to this host name.
 HOST = "localhost"
 
 
@@ -48,7 +55,7 @@ class Server:
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """How a server is."""
+    """The state of a server."""
 
     state: Literal["running", "starting", "stopped", "died", "foreign"]
     address: str | None = None
@@ -59,49 +66,51 @@ class ServerStatus:
     outdated: bool = False
     """Whether the platform's settings have changed since it started."""
     log: Path | None = None
-    said: tuple[str, ...] = ()
-    """Why it died, if it could still say so."""
+    last_output: tuple[str, ...] = ()
+    """Its last error lines, if it died."""
 
 
 def ensure_server(
     site: Site, progress: Progress = lambda line: None, *, profile: str | None = None
 ) -> Server:
-    """Return the server of a project; start it unless it runs. Callers at once share one start."""
-    place = ServerPlace(site, profile)
-    if is_foreign(place.compute):
-        return _foreign(place)
-    running = read_state(place)
-    if running and running.ready and running.alive and _fits(place, running):
-        return _server(place, running)
-    with locked(place):
-        return _ensure_alone(place, progress)
+    """Return the project's server; start it if needed. Concurrent callers share it."""
+    files = ServerFiles(site, profile)
+    if is_foreign(files.compute):
+        return _foreign(files)
+    running = read_state(files)
+    if running and running.ready and running.alive and _is_usable(files, running):
+        return _server(files, running)
+    with locked(files):
+        return _ensure_locked(files, progress)
 
 
 def stop_server(site: Site, *, profile: str | None = None) -> bool:
-    """Stop the server; return whether there was one."""
-    place = ServerPlace(site, profile)
-    if is_foreign(place.compute):
-        raise NoOwnServerError(str(place.compute.url))
-    with locked(place):
-        running = read_state(place)
+    """Stop the server; return whether it was running."""
+    files = ServerFiles(site, profile)
+    if is_foreign(files.compute):
+        raise NoOwnServerError(str(files.compute.url))
+    with locked(files):
+        running = read_state(files)
         alive = running is not None and running.alive
         if running is not None and alive:
             end_process(running.pid, running.start)
-        forget_server(place)
+        forget_server(files)
     return alive
 
 
 def server_status(site: Site, *, profile: str | None = None) -> ServerStatus:
-    """Say how the server is, without waiting for anybody."""
-    place = ServerPlace(site, profile)
-    if is_foreign(place.compute):
-        return ServerStatus("foreign", address=place.compute.url)
-    running = read_state(place)
+    """Return the state of the server, without waiting for locks."""
+    files = ServerFiles(site, profile)
+    if is_foreign(files.compute):
+        return ServerStatus("foreign", address=files.compute.url)
+    running = read_state(files)
     if running is None:
-        return ServerStatus("stopped", log=place.log if place.log.exists() else None)
+        return ServerStatus("stopped", log=files.log if files.log.exists() else None)
     if not running.alive:
-        said = tuple(_said(place, running))
-        return ServerStatus("died", started_at=running.started_at, log=place.log, said=said)
+        last_output = tuple(_last_errors(files, running))
+        return ServerStatus(
+            "died", started_at=running.started_at, log=files.log, last_output=last_output
+        )
     return ServerStatus(
         "running" if running.ready else "starting",
         address=_address(running),
@@ -109,127 +118,131 @@ def server_status(site: Site, *, profile: str | None = None) -> ServerStatus:
         master=running.master,
         started_at=running.started_at,
         clients=count_connections(running.port),
-        outdated=_is_outdated(place, running),
-        log=place.log,
+        outdated=_is_outdated(files, running),
+        log=files.log,
     )
 
 
 def find_log(site: Site, *, profile: str | None = None) -> Path:
-    """Return the log of the server, running or not."""
-    place = ServerPlace(site, profile)
-    if is_foreign(place.compute):
-        raise NoOwnServerError(str(place.compute.url))
-    if not place.log.exists():
-        raise LogMissingError(place.log)
-    return place.log
+    """Return the log file of the server, whether it runs or not."""
+    files = ServerFiles(site, profile)
+    if is_foreign(files.compute):
+        raise NoOwnServerError(str(files.compute.url))
+    if not files.log.exists():
+        raise LogMissingError(files.log)
+    return files.log
 
 
 def connect_url(url: str, token: str | None = None, session: str | None = None) -> str:
-    """Return the address of a Spark Connect server with a token, or a session's number, in it."""
+    """Add a token or a session id to the address of a Spark Connect server."""
     given = {"token": token, "session_id": session}
-    told = [f";{name}={quote(value, safe='')}" for name, value in given.items() if value]
-    if not told:
+    parameters = [f";{name}={quote(value, safe='')}" for name, value in given.items() if value]
+    if not parameters:
         return url
     base = url if "/;" in url else f"{url.rstrip('/')}/"
-    return base + "".join(told)
+    return base + "".join(parameters)
 
 
-def _foreign(place: ServerPlace) -> Server:
-    address, token = str(place.compute.url), place.compute.token
-    url = connect_url(address, None if token is None else place.site.reveal(token))
+def _foreign(files: ServerFiles) -> Server:
+    address, token = str(files.compute.url), files.compute.token
+    url = connect_url(address, None if token is None else files.site.reveal(token))
     return Server(address.partition("/;")[0], url)
 
 
-def _server(place: ServerPlace, running: Running) -> Server:
+def _server(files: ServerFiles, running: Running) -> Server:
     address = _address(running)
     url = connect_url(address, running.token)
-    return Server(address, url, running.pid, place.log, running.started_at)
+    return Server(address, url, running.pid, files.log, running.started_at)
 
 
 def _address(running: Running) -> str:
     return f"sc://{HOST}:{running.port}"
 
 
-def _is_outdated(place: ServerPlace, running: Running) -> bool:
-    return running.fingerprint != fingerprint(place.site, place.profile)
+def _is_outdated(files: ServerFiles, running: Running) -> bool:
+    return running.fingerprint != fingerprint(files.site, files.profile)
 
 
-def _fits(place: ServerPlace, running: Running) -> bool:
-    """Tell whether a server may be used: it is as declared, or others still work on it."""
-    return not _is_outdated(place, running) or count_connections(running.port) != 0
+def _is_usable(files: ServerFiles, running: Running) -> bool:
+    """Tell whether a server matches its settings, or is still in use by clients."""
+    return not _is_outdated(files, running) or count_connections(running.port) != 0
 
 
-def _ensure_alone(place: ServerPlace, progress: Progress) -> Server:
-    running = read_state(place)
-    if running and running.alive and not _fits(place, running):
+def _ensure_locked(files: ServerFiles, progress: Progress) -> Server:
+    running = read_state(files)
+    if running and running.alive and not _is_usable(files, running):
         progress("the platform's settings have changed: restarting Spark")
         end_process(running.pid, running.start)
     if running is None or not running.alive:
-        forget_server(place)
-        return _start(place, progress)
-    # Another caller was first; or whoever started it was killed before it was ready.
-    return _server(place, running if running.ready else _wait(place, running))
+        forget_server(files)
+        return _start(files, progress)
+    # Another caller started it, or was killed before it was ready.
+    return _server(files, running if running.ready else _wait(files, running))
 
 
-def _start(place: ServerPlace, progress: Progress) -> Server:
+def _start(files: ServerFiles, progress: Progress) -> Server:
     for _ in range(ATTEMPTS - 1):
         try:
-            return _start_once(place, progress)
+            return _start_once(files, progress)
         except PortTakenError:
-            progress("the port was taken meanwhile: trying another")
-    return _start_once(place, progress)
+            progress("the port is in use: trying another")
+    return _start_once(files, progress)
 
 
-def _start_once(place: ServerPlace, progress: Progress) -> Server:
+def _start_once(files: ServerFiles, progress: Progress) -> Server:
     try:
-        running = _launch(place, progress)
-        write_state(place, running)
-        return _server(place, _wait(place, running))
+        running = _launch(files, progress)
+        write_state(files, running)
+        return _server(files, _wait(files, running))
     except BaseException:
-        # Also when the user loses patience: what is half started is no use to anybody.
-        end_jvm(place)
-        forget_server(place)
+        # Also on Ctrl+C: a half-started server is useless.
+        end_jvm(files)
+        forget_server(files)
         raise
 
 
-def _launch(place: ServerPlace, progress: Progress) -> Running:
+def _launch(files: ServerFiles, progress: Progress) -> Running:
     port, token = free_port(), secrets.token_urlsafe(32)
-    log_from = place.log.stat().st_size if place.log.exists() else 0
-    pid = start_jvm(place, port, token, progress)
+    log_from = files.log.stat().st_size if files.log.exists() else 0
+    pid = start_jvm(files, port, token, progress)
     return Running(
         pid=pid,
-        # One that ended at once has no start, and none is running.
+        # A process that exited at once has no start time, so it counts as not running.
         start=start_of(pid) or "",
         port=port,
         token=token,
-        fingerprint=fingerprint(place.site, place.profile),
-        master=master(place.compute),
+        fingerprint=fingerprint(files.site, files.profile),
+        master=master(files.compute),
         started_at=clock.now(),
         ready=False,
         log_from=log_from,
     )
 
 
-def _wait(place: ServerPlace, running: Running) -> Running:
-    """Wait until a server answers; then its settings need no longer lie on the disk."""
+def _wait(files: ServerFiles, running: Running) -> Running:
+    """Wait until a server answers, then remove its settings from the disk."""
     in_time = wait_until(lambda: answers(running.port) or not running.alive, START_SECONDS)
     if not running.alive or not in_time:
-        happened = "ended at its start" if in_time else "was not ready in time"
-        raise _not_started(place, happened, _said(place, running))
-    for file in (place.properties, place.pid):
+        problem = (
+            "exited during its start"
+            if in_time
+            else f"was not ready after {START_SECONDS:.0f} seconds"
+        )
+        raise _not_started(files, problem, _last_errors(files, running))
+    for file in (files.properties, files.pid):
         file.unlink(missing_ok=True)
-    open_lake(connect_url(_address(running), running.token), place.site.platform.lake.name)
+    initialize_lake(connect_url(_address(running), running.token), files.site.platform.lake.name)
     ready = replace(running, ready=True)
-    write_state(place, ready)
+    write_state(files, ready)
     return ready
 
 
-def _said(place: ServerPlace, running: Running) -> list[str]:
-    log = last_lines(place.log, 200, since=running.log_from)
-    return telling_lines([*log, *last_lines(place.output, 200)])
+def _last_errors(files: ServerFiles, running: Running) -> list[str]:
+    log = last_lines(files.log, 200, since=running.log_from)
+    return error_lines([*log, *last_lines(files.output, 200)])
 
 
-def _not_started(place: ServerPlace, happened: str, lines: list[str]) -> SparkNotStartedError:
+def _not_started(files: ServerFiles, problem: str, lines: list[str]) -> SparkNotStartedError:
     taken = any("BindException" in line or "already in use" in line for line in lines)
     kind = PortTakenError if taken else SparkNotStartedError
-    return kind(happened, lines, place.log)
+    return kind(problem, lines, files.log)

@@ -1,1 +1,1 @@
-"""Versions of floe's own making: reserved, written unseen, checked, published; and repaired."""
+"""The life of a version: reserve, write, check, publish, repair, retract, read."""

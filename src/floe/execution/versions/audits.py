@@ -1,4 +1,4 @@
-"""Measure a version with all the checks of its dataset, in one statement, and judge it."""
+"""Measure a version with all checks of its dataset in one query, and judge it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from floe.catalog.checks import list_checks, list_measured, page_results, put_check, record_result
-from floe.catalog.versions import latest_ready, list_row_counts
-from floe.execution.formats.contract import KeepsStatistics, VersionPlace
-from floe.execution.spark.measuring import measures_of
-from floe.execution.spark.queries import query
-from floe.execution.versions.places import format_of, place_of
+from floe.catalog.version_queries import latest_ready, list_row_counts
+from floe.execution.formats.contract import KeepsStatistics, StoredVersion
+from floe.execution.spark.queries import measures_of, query
+from floe.execution.versions.version_access import format_of, stored_version
 from floe.execution.workspace import Workspace
 from floe.quality import CONTRACT, ColumnLike, Verdict, judge, plan_audit, sample_query
 from floe.spec.checks import AnyCheck, ReferentialCheck, SqlCheck, UniqueCheck
@@ -29,13 +28,13 @@ VIEW = "floe_audit"
 
 @dataclass(frozen=True)
 class Audited:
-    """What an audit found: how many rows there are, and how each check came out."""
+    """The result of an audit: the row count, and a verdict per check."""
 
     rows: int
     verdicts: Sequence[Verdict] = ()
     samples: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     measures: Mapping[str, int] = field(default_factory=dict)
-    """What Spark measured of the audit itself."""
+    """Spark's measures of the audit query itself."""
 
     @property
     def failures(self) -> list[Verdict]:
@@ -43,25 +42,28 @@ class Audited:
 
     @property
     def reason(self) -> str:
-        """Why the version is rejected, in one sentence."""
-        return "; ".join(f"{one.label}: {one.message}" for one in self.failures)
+        """The reason for rejecting the version, in one sentence."""
+        return "; ".join(f"{verdict.label}: {verdict.message}" for verdict in self.failures)
 
 
 def audit_version(
     workspace: Workspace,
     spark: "SparkSession",
-    place: VersionPlace,
+    stored: StoredVersion,
     frame: "DataFrame",
     *,
     known: Sequence[ColumnLike] = (),
 ) -> Audited:
-    """Measure and judge a version that nobody reads yet. Spark is asked for columns not known."""
-    checks = [_with_text(workspace, check) for check in place.spec.checks]
-    references = _references(workspace, spark, place, checks)
-    columns = _columns(place, frame, known)
+    """Measure and judge a version. Without `known` columns, Spark is asked for them."""
+    checks = [_with_text(workspace, check) for check in stored.spec.checks]
+    references = _references(workspace, spark, stored, checks)
+    columns = _columns(stored, frame, known)
     views = {dataset: f"floe_reference_{n}" for n, dataset in enumerate(references)}
-    frames = {VIEW: frame, **{views[dataset]: one for dataset, one in references.items()}}
-    form = format_of(workspace, place.dataset)
+    frames = {
+        VIEW: frame,
+        **{views[dataset]: reference for dataset, reference in references.items()},
+    }
+    form = format_of(workspace, stored.dataset)
     audit = plan_audit(
         checks,
         columns,
@@ -74,9 +76,9 @@ def audit_version(
     verdicts = judge(
         audit,
         measured,
-        history=_history(workspace, place),
-        histories=_histories(workspace, place),
-        day_end=_day_end(workspace, place),
+        history=_history(workspace, stored),
+        histories=_histories(workspace, stored),
+        day_end=_day_end(workspace, stored),
     )
     failed = {verdict.label for verdict in verdicts if verdict.status != "PASS"}
     queries = {
@@ -86,14 +88,14 @@ def audit_version(
     }
     samples = {label: _fetch(spark, text, frames) for label, text in queries.items() if text}
     keys = {check.label: check.columns for check in checks if isinstance(check, UniqueCheck)}
-    verdicts = [_with_key(one, keys.get(one.label, ()), samples) for one in verdicts]
+    verdicts = [_with_key(verdict, keys.get(verdict.label, ()), samples) for verdict in verdicts]
     return Audited(int(measured[audit.row_count]), verdicts, samples, measures_of(asked))
 
 
 def _with_key(
     verdict: Verdict, keys: Sequence[str], samples: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Verdict:
-    """Name a key that is there more than once."""
+    """Add an example of a duplicate key to the message."""
     row = next(iter(samples.get(verdict.label, ())), None)
     if not keys or row is None:
         return verdict
@@ -103,20 +105,20 @@ def _with_key(
 
 
 def broken_contract(problems: Sequence[str]) -> Audited:
-    """The verdict on what was never written, because its columns are not those declared."""
+    """Return the verdict on data that was not written, because its schema is wrong."""
     message = "; ".join(problems)
     return Audited(0, [Verdict(CONTRACT, CONTRACT, "FAIL", None, None, "", message)])
 
 
 def record_audit(session: "Session", dataset_id: int, version_id: int, audited: Audited) -> None:
-    """Write the verdicts on a version, each to its check."""
+    """Store the verdicts on a version, each with its check."""
     known: dict[str, QualityCheckDef] = {
         check.name: check for check in list_checks(session, dataset_id)
     }
     for verdict in audited.verdicts:
         check = known.get(verdict.label)
         if check is None and verdict.kind == CONTRACT:
-            # Nobody declares it as a check, the schema does: so it is none that is in force.
+            # It comes from the schema, not from a declared check, so it is stored as inactive.
             check = put_check(session, dataset_id, CONTRACT, kind=CONTRACT, active=False)
         if check is None:
             continue
@@ -134,9 +136,11 @@ def record_audit(session: "Session", dataset_id: int, version_id: int, audited: 
 
 
 def recorded_audit(session: "Session", version: "DatasetVersion") -> Audited:
-    """Return the newest verdict of each check on a version, as they were written down."""
-    found = page_results(session, version.dataset_id, dataset_version_id=version.dataset_version_id)
-    newest = {row.name: row for row in reversed(found)}
+    """Return the newest recorded verdict of each check on a version."""
+    results = page_results(
+        session, version.dataset_id, dataset_version_id=version.dataset_version_id
+    )
+    newest = {row.name: row for row in reversed(results)}
     verdicts = [
         Verdict(
             name,
@@ -164,66 +168,68 @@ def _with_text(workspace: Workspace, check: AnyCheck) -> AnyCheck:
 
 
 def _columns(
-    place: VersionPlace, frame: "DataFrame", known: Sequence[ColumnLike]
+    stored: StoredVersion, frame: "DataFrame", known: Sequence[ColumnLike]
 ) -> Sequence[ColumnLike]:
-    if place.spec.columns:
-        return place.spec.columns
+    if stored.spec.columns:
+        return stored.spec.columns
     from floe.spec.datasets import Column
 
     if known:
-        # Only names and types: what nobody declared may be null.
-        return [Column(name=one.name, type=one.type) for one in known]
+        # Only names and types: undeclared columns may be null.
+        return [Column(name=column.name, type=column.type) for column in known]
     fields = frame.schema.fields
-    return [Column(name=one.name, type=one.dataType.simpleString()) for one in fields]
+    return [Column(name=column.name, type=column.dataType.simpleString()) for column in fields]
 
 
 def _references(
-    workspace: Workspace, spark: "SparkSession", place: VersionPlace, checks: Sequence[AnyCheck]
+    workspace: Workspace, spark: "SparkSession", stored: StoredVersion, checks: Sequence[AnyCheck]
 ) -> dict[str, "DataFrame"]:
-    """Return the datasets that checks compare with, as of the version's date."""
+    """Return the datasets that referential checks need, as of the version's date."""
     frames: dict[str, DataFrame] = {}
     for check in checks:
         if not isinstance(check, ReferentialCheck) or check.dataset in frames:
             continue
-        number = workspace.dataset_id(check.dataset)
+        dataset_id = workspace.dataset_id(check.dataset)
         with workspace.catalog.reading() as session:
-            version = latest_ready(session, number, until=place.business_date)
+            version = latest_ready(session, dataset_id, until=stored.business_date)
         if version is not None:
-            other = place_of(workspace, check.dataset, version)
+            other = stored_version(workspace, check.dataset, version)
             form = format_of(workspace, check.dataset)
             frames[check.dataset] = form.read(workspace.site, spark, other)
     return frames
 
 
-def _history(workspace: Workspace, place: VersionPlace) -> list[int]:
-    if not any(check.kind == "row_count" for check in place.spec.checks):
+def _history(workspace: Workspace, stored: StoredVersion) -> list[int]:
+    if not any(check.kind == "row_count" for check in stored.spec.checks):
         return []
-    number = workspace.dataset_id(place.dataset)
+    dataset_id = workspace.dataset_id(stored.dataset)
     with workspace.catalog.reading() as session:
-        return list_row_counts(session, number, until=place.business_date, limit=HISTORY)
+        return list_row_counts(session, dataset_id, until=stored.business_date, limit=HISTORY)
 
 
-def _histories(workspace: Workspace, place: VersionPlace) -> dict[str, list[int]]:
-    """What row counts of a part of the rows came to before: no version remembers those."""
+def _histories(workspace: Workspace, stored: StoredVersion) -> dict[str, list[int]]:
+    """Return earlier results of `row_count` checks with `where`, by check."""
     partial = [
-        check.label for check in place.spec.checks if check.kind == "row_count" and check.where
+        check.label for check in stored.spec.checks if check.kind == "row_count" and check.where
     ]
     if not partial:
         return {}
-    number = workspace.dataset_id(place.dataset)
+    dataset_id = workspace.dataset_id(stored.dataset)
     with workspace.catalog.reading() as session:
-        return {label: list_measured(session, number, label, limit=HISTORY) for label in partial}
+        return {
+            label: list_measured(session, dataset_id, label, limit=HISTORY) for label in partial
+        }
 
 
-def _day_end(workspace: Workspace, place: VersionPlace) -> datetime:
-    zone = ZoneInfo(place.spec.timezone or workspace.site.spec.timezone)
-    return datetime.combine(place.business_date + timedelta(days=1), time(), zone)
+def _day_end(workspace: Workspace, stored: StoredVersion) -> datetime:
+    zone = ZoneInfo(stored.spec.timezone or workspace.site.spec.timezone)
+    return datetime.combine(stored.business_date + timedelta(days=1), time(), zone)
 
 
 def _fetch(
     spark: "SparkSession", text: str, frames: Mapping[str, "DataFrame"]
 ) -> list[dict[str, Any]]:
-    """Fetch failing rows as they can be kept. Where all is well none are asked for."""
+    """Fetch sample rows as text, to be stored with the result."""
     return [
         {name: None if value is None else str(value) for name, value in row.asDict().items()}
         for row in query(spark, text, frames=frames).collect()

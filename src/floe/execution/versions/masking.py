@@ -1,4 +1,4 @@
-"""What a reader may see: columns are masked, hashed or left out as the project's policies say."""
+"""Apply the project's policies: mask, hash or drop columns for a reader."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 MASK = "***"
 STRICTNESS = ("hash", "mask", "drop")
-"""What is done with a column, from least to most: of several policies the strictest stands."""
+"""Actions, least strict first. Of several policies, the strictest applies."""
 
 
 class DatasetRestrictedError(FloeError):
-    """A dataset was asked for whose policy lets only some roles in."""
+    """The dataset's policy does not let the reader's roles read it."""
 
     def __init__(self, dataset: str, policy: str, roles: Sequence[str]) -> None:
-        allowed = f"Only {' and '.join(roles)} may read it" if roles else "Nobody may read it here"
-        super().__init__(
-            f"'{dataset}' is restricted by the policy '{policy}' of floe.yaml. {allowed}: "
-            "set FLOE_API_TOKEN to a token of such a role."
-        )
+        hint = "The policy names no role that may read it."
+        if roles:
+            allowed = " and ".join(roles)
+            hint = f"Only {allowed} may read it: set FLOE_API_TOKEN to a token with such a role."
+        super().__init__(f"'{dataset}' is restricted by the policy '{policy}' of floe.yaml. {hint}")
 
 
 @dataclass(frozen=True)
 class Covered:
-    """A column that the reader does not see as it is."""
+    """A column whose values the reader may not see."""
 
     column: str
     action: str
@@ -43,31 +43,30 @@ def cover_columns(
     columns: Sequence[str],
     roles: Collection[str],
 ) -> list[Covered]:
-    """Say which columns a reader in some roles may not see; refuse what is restricted.
+    """Return the columns a reader may not see; raise if the dataset is restricted.
 
-    A column without a classification of its own has that of its dataset: one that nobody declared
-    is as sensitive as what it stands beside.
+    A column without a classification, even an undeclared one, inherits that of its dataset.
     """
     policies = {
         key: policy
         for key, policy in governance.policies.items()
         if not set(policy.roles) & set(roles)
     }
-    own = {one.name.lower(): one.classification for one in dataset.columns}
+    own = {column.name.lower(): column.classification for column in dataset.columns}
     kinds = {column: own.get(column.lower()) or dataset.classification for column in columns}
     _refuse_restricted(name, policies, {dataset.classification, *own.values()})
     return [
-        max(found, key=lambda one: STRICTNESS.index(one.action))
+        max(covering, key=lambda rule: STRICTNESS.index(rule.action))
         for column, kind in kinds.items()
-        if (found := list(_covering(policies, column, kind)))
+        if (covering := list(_covering(policies, column, kind)))
     ]
 
 
-def cover(frame: "DataFrame", covered: Sequence[Covered]) -> "DataFrame":
-    """Return a frame in which the columns are as the reader may see them."""
+def apply_policies(frame: "DataFrame", covered: Sequence[Covered]) -> "DataFrame":
+    """Mask, hash or drop the covered columns of a frame."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    actions = {one.column: one.action for one in covered}
+    actions = {column.column: column.action for column in covered}
     if not actions:
         return frame
     return frame.select(

@@ -1,4 +1,4 @@
-"""Repair what a killed process left: finish what was published, let go of the rest."""
+"""Repair versions that a killed process left: finish or abandon them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,69 +7,65 @@ from typing import TYPE_CHECKING
 
 from floe.catalog.datasets import get_dataset
 from floe.catalog.leases import is_held, read_lease
-from floe.catalog.shown import details_of
+from floe.catalog.stable_names import details_of
 from floe.catalog.tables import DatasetVersion
-from floe.catalog.versions import (
-    ABANDONED,
-    PUBLISHING,
-    READY,
-    WRITING,
-    advance_version,
-    get_version_by_id,
-    list_of_run,
-    list_unfinished,
-)
-from floe.execution.holders import is_dead
-from floe.execution.sparks import Sparks
+from floe.catalog.version_queries import get_version_by_id, list_run_versions, list_unfinished
+from floe.catalog.versions import ABANDONED, PUBLISHING, READY, WRITING, advance_version
+from floe.execution.os_processes import is_dead
+from floe.execution.spark.session import SparkSessions
 from floe.execution.versions.drafts import finish_publish
-from floe.execution.versions.places import format_of, place_of
-from floe.execution.versions.writers import end_writer
+from floe.execution.versions.version_access import end_writer, format_of, stored_version
 from floe.execution.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-LONGEST_WAIT = timedelta(minutes=10)
+MAX_WAIT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """A version that was left unfinished, and what became of it."""
+    """A version that was left unfinished, and its state after the repair."""
 
     dataset: str
     tag: str
     state: str
 
 
-def repair_versions(workspace: Workspace, sparks: Sparks) -> list[Repaired]:
-    """Bring every version that nobody works on any more to an end.
+def repair_versions(workspace: Workspace, sparks: SparkSessions) -> list[Repaired]:
+    """Finish or abandon every version whose writer is gone.
 
-    Spark is asked for only if there is something to repair.
+    Starts Spark only if there is something to repair.
     """
     if not any(_left_behind(workspace)):
         return []
     lease = f"repair/{workspace.site.spec.name}"
-    with workspace.leases.hold(lease, wait=LONGEST_WAIT), sparks.session() as spark:
-        # Looked for again: another process may have been at it.
+    with workspace.leases.hold(lease, wait=MAX_WAIT), sparks.session() as spark:
+        # Look again under the lease: another process may have repaired some.
         left = list(_left_behind(workspace))
-        # All of them first: one session may write several.
+        # End all writers first, because one session may write several versions.
         for version, _ in left:
             end_writer(sparks, details_of(version))
         return [_repair(workspace, spark, version, name) for version, name in left]
 
 
-def finish_of_run(workspace: Workspace, sparks: Sparks, run_id: str) -> list[DatasetVersion]:
-    """Finish what a failed attempt of a run had announced; return all that the run has made."""
+def finish_run_versions(
+    workspace: Workspace, sparks: SparkSessions, run_id: str
+) -> list[DatasetVersion]:
+    """Finish PUBLISHING versions of a failed attempt; return the run's READY ones."""
     with workspace.catalog.reading() as session:
-        made = list_of_run(session, run_id)
-        names = {one.dataset_id: get_dataset(session, one.dataset_id).name for one in made}
-    begun = [version for version in made if version.state == PUBLISHING]
+        versions = list_run_versions(session, run_id)
+        names = {
+            version.dataset_id: get_dataset(session, version.dataset_id).name
+            for version in versions
+        }
+    begun = [version for version in versions if version.state == PUBLISHING]
     if begun:
         with sparks.session() as spark:
             for version in begun:
                 _repair(workspace, spark, version, names[version.dataset_id])
     with workspace.catalog.reading() as session:
-        return [version for version in list_of_run(session, run_id) if version.state == READY]
+        return [version for version in list_run_versions(session, run_id) if version.state == READY]
 
 
 def _left_behind(workspace: Workspace) -> Iterator[tuple[DatasetVersion, str]]:
@@ -86,13 +82,13 @@ def _left_behind(workspace: Workspace) -> Iterator[tuple[DatasetVersion, str]]:
 def _repair(
     workspace: Workspace, spark: "SparkSession", version: DatasetVersion, dataset: str
 ) -> Repaired:
-    place = place_of(workspace, dataset, version)
+    stored = stored_version(workspace, dataset, version)
     form = format_of(workspace, dataset)
-    whole = version.state == PUBLISHING and form.is_whole(workspace.site, spark, place)
+    whole = version.state == PUBLISHING and form.is_whole(workspace.site, spark, stored)
     if whole:
-        finish_publish(workspace, spark, version.dataset_version_id, place, form)
+        finish_publish(workspace, spark, version.dataset_version_id, stored, form)
     else:
-        form.discard(workspace.site, spark, place)
+        form.discard(workspace.site, spark, stored)
         with workspace.catalog.writing() as session:
             row = get_version_by_id(session, version.dataset_version_id)
             if row.state in (WRITING, PUBLISHING):

@@ -1,1 +1,1 @@
-"""Making a backfill: in batches, in order, so that it can be stopped and taken up again."""
+"""Run backfills in ordered batches that can be stopped and resumed."""

@@ -1,4 +1,4 @@
-"""Cut the partitions of a backfill into batches, each for one run. Pure: no Dagster instance."""
+"""Cut the partitions of a backfill into batches, one run each. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,39 +10,39 @@ Assets = frozenset[AssetKey]
 
 @dataclass(frozen=True)
 class Batch:
-    """Partitions that one run makes, in order."""
+    """The partitions of one run, in order."""
 
     keys: tuple[str, ...]
     assets: Assets
-    """What is still to be made for them."""
+    """The assets that are left to run for them."""
 
     @property
     def shown(self) -> str:
-        """The batch for people."""
+        """The first and last key, for messages."""
         return self.keys[0] if len(self.keys) == 1 else f"{self.keys[0]} … {self.keys[-1]}"
 
 
 def cut(
     keys: Sequence[str], missing: Mapping[str, Assets], size: int, width: int = 1
 ) -> Iterator[Batch]:
-    """Yield batches of at most so many keys, each of which lacks the same assets; in order.
+    """Yield batches of at most `size` keys, in order; all keys of a batch lack the same assets.
 
-    A run takes a range of keys. With a second dimension beside time, `width` of them belong to a
-    date, and a range is either whole dates or a part of one.
+    A run takes a range of keys. With a second dimension besides time, each date has `width` keys,
+    and a range is either whole dates or a part of one date.
     """
-    place = 0
-    while place < len(keys):
-        lacking = missing[keys[place]]
-        end = place + 1
-        while end < len(keys) and end - place < size and missing[keys[end]] == lacking:
+    start = 0
+    while start < len(keys):
+        lacking = missing[keys[start]]
+        end = start + 1
+        while end < len(keys) and end - start < size and missing[keys[end]] == lacking:
             end += 1
-        end = place + _fitting(place % width, end - place, width)
+        end = start + _aligned_length(start % width, end - start, width)
         if lacking:
-            yield Batch(tuple(keys[place:end]), lacking)
-        place = end
+            yield Batch(tuple(keys[start:end]), lacking)
+        start = end
 
 
-def _fitting(offset: int, length: int, width: int) -> int:
+def _aligned_length(offset: int, length: int, width: int) -> int:
     if offset == 0 and length >= width:
         return length // width * width
     return min(length, width - offset)

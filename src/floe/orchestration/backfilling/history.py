@@ -1,4 +1,4 @@
-"""What became of a backfill so far, as the runs and materialisations in Dagster tell it."""
+"""Earlier executions of a backfill, from the runs and materializations in Dagster."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,11 +18,11 @@ from floe.orchestration.ranges import RANGE_END, RANGE_START, made_in_run
 NAME_TAG = "floe/backfill"
 """On every run of a backfill: its name."""
 ID_TAG = "floe/backfill_id"
-"""On every run: which time it is that this backfill is made."""
+"""On every run: the id of the execution."""
 START_TAG, END_TAG = "floe/backfill_start", "floe/backfill_end"
-"""On every run: the range of the whole, which may differ from that of floe.yaml."""
+"""On every run: the range of the execution, which may differ from floe.yaml."""
 HERE_TAG = "floe/in_command"
-"""On runs that live and die with the command that made them."""
+"""On runs in the process of the command: they end with it."""
 PARTITION_TAG = "dagster/partition"
 
 UNDER_WAY = (
@@ -35,14 +35,14 @@ UNDER_WAY = (
 
 
 @dataclass(frozen=True)
-class Undertaking:
-    """One time that a backfill was made, or begun."""
+class BackfillExecution:
+    """One execution of a backfill, finished or not."""
 
     id: str
     start: str
     end: str
     runs: Sequence[DagsterRun]
-    """The oldest first."""
+    """Oldest first."""
 
     @property
     def under_way(self) -> Sequence[DagsterRun]:
@@ -55,32 +55,32 @@ class Undertaking:
         return None if last.status is DagsterRunStatus.SUCCESS else last
 
 
-def last_undertaking(instance: DagsterInstance, name: str) -> Undertaking | None:
-    """Return the newest time that a backfill was made; None, when it never was."""
+def last_execution(instance: DagsterInstance, name: str) -> BackfillExecution | None:
+    """Return the newest execution of a backfill, or None."""
     newest = instance.get_runs(RunsFilter(tags={NAME_TAG: name}), limit=1)
     if not newest:
         return None
     tags = newest[0].tags
-    return undertaking(instance, tags[ID_TAG], tags[START_TAG], tags[END_TAG])
+    return load_execution(instance, tags[ID_TAG], tags[START_TAG], tags[END_TAG])
 
 
-def undertaking(instance: DagsterInstance, id_: str, start: str, end: str) -> Undertaking:
-    """Return an undertaking with the runs that it has by now."""
+def load_execution(instance: DagsterInstance, id_: str, start: str, end: str) -> BackfillExecution:
+    """Return an execution with its current runs."""
     runs = instance.get_runs(RunsFilter(tags={ID_TAG: id_}))
-    return Undertaking(id_, start, end, tuple(reversed(runs)))
+    return BackfillExecution(id_, start, end, tuple(reversed(runs)))
 
 
 def range_of_run(run: DagsterRun) -> tuple[str, str]:
-    """Return the first and the last key that a run was to make."""
+    """Return the first and the last key of a run."""
     if PARTITION_TAG in run.tags:
         return run.tags[PARTITION_TAG], run.tags[PARTITION_TAG]
     return run.tags[RANGE_START], run.tags[RANGE_END]
 
 
-class Made:
-    """Which assets were made for which keys, read from the logs of runs.
+class MaterializedKeys:
+    """The materialized assets by key, read from the logs of runs.
 
-    The log of a run that has ended is read once.
+    The log of an ended run is read once.
     """
 
     def __init__(self, instance: DagsterInstance) -> None:
@@ -88,17 +88,17 @@ class Made:
         self._ended: dict[str, Mapping[str, Assets]] = {}
 
     def by(self, runs: Iterable[DagsterRun]) -> Mapping[str, Assets]:
-        """Return the assets that runs have made, by key."""
-        found: defaultdict[str, set[AssetKey]] = defaultdict(set)
+        """Return the assets that runs materialized, by key."""
+        by_key: defaultdict[str, set[AssetKey]] = defaultdict(set)
         for run in runs:
             for key, assets in self._of(run).items():
-                found[key] |= assets
-        return {key: frozenset(assets) for key, assets in found.items()}
+                by_key[key] |= assets
+        return {key: frozenset(assets) for key, assets in by_key.items()}
 
     def _of(self, run: DagsterRun) -> Mapping[str, Assets]:
         if run.run_id in self._ended:
             return self._ended[run.run_id]
-        found = made_in_run(self._instance, run.run_id)
+        by_key = made_in_run(self._instance, run.run_id)
         if run.status not in UNDER_WAY:
-            self._ended[run.run_id] = found
-        return found
+            self._ended[run.run_id] = by_key
+        return by_key

@@ -1,1 +1,1 @@
-"""dbt: its models, seeds and snapshots are assets, its tests are checks, and it runs in here."""
+"""dbt in Dagster: models, seeds and snapshots are assets, tests are asset checks."""

@@ -1,8 +1,9 @@
-"""Every model, seed and snapshot of a dbt project is an asset, with its tests as checks."""
+"""dbt models, seeds and snapshots as assets, and tests as asset checks."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
@@ -18,42 +19,46 @@ from dagster import (
     multi_asset,
 )
 
-from floe.orchestration.dbt.checks import UNIQUE_ID, check_key, check_spec, tests_of
+from floe.orchestration.dbt.commands import selected_ids
+from floe.orchestration.dbt.dbt_project import DbtProject, find_dbt
 from floe.orchestration.dbt.manifest import load_manifest
 from floe.orchestration.dbt.nodes import (
+    MATERIALIZED,
+    UNIQUE_ID,
     Manifest,
     Node,
     assets_of,
+    check_key,
+    check_spec,
     dataset_of,
     key_of,
     materialized,
+    tests_of,
     upstream_of,
 )
-from floe.orchestration.dbt.project import DbtProject, find_dbt
-from floe.orchestration.dbt.running import Plan, run_step
-from floe.orchestration.dbt.selecting import selected_ids
-from floe.orchestration.loading import Loading
-from floe.orchestration.parts import Parts
+from floe.orchestration.dbt.step import Plan, run_step
+from floe.orchestration.loading import Loading, Parts
 from floe.orchestration.runtime import RESOURCE
+from floe.spec.findings import Finding, KeyPath, SpecError
+from floe.spec.identity import dataset_of_dagster_key
 
-MATERIALIZED = "dbt/materialized"
 KINDS = frozenset({"dbt", "spark"})
 
 
 @dataclass(frozen=True)
 class Models:
-    """What a manifest has that becomes assets and checks."""
+    """The nodes of a manifest that become assets and checks."""
 
     project: DbtProject
     manifest: Manifest
     nodes: Mapping[str, Node]
-    """The models, seeds and snapshots that take part, by dbt's own ids."""
+    """The models, seeds and snapshots that take part, by unique id."""
 
     @cached_property
     def tests(self) -> list[tuple[Node, AssetKey]]:
-        """The tests that take part: those of assets that do, and of what these read."""
+        """The tests of these assets and of everything they read."""
         known = {key_of(node) for node in self.nodes.values()}
-        known |= {key_of(one) for node in self.nodes.values() for one in self.reads(node)}
+        known |= {key_of(parent) for node in self.nodes.values() for parent in self.reads(node)}
         return [(test, key) for test, key in tests_of(self.manifest) if key in known]
 
     def reads(self, node: Node) -> Iterator[Node]:
@@ -61,8 +66,8 @@ class Models:
 
     @cached_property
     def groups(self) -> Mapping[str, Mapping[str, Any]]:
-        """The groups of dbt, which have owners, by name."""
-        return {one["name"]: one for one in self.manifest.get("groups", {}).values()}
+        """dbt's groups, which have owners, by name."""
+        return {group["name"]: group for group in self.manifest.get("groups", {}).values()}
 
     @cached_property
     def by_asset(self) -> dict[AssetKey, str]:
@@ -87,19 +92,19 @@ def build_models(loading: Loading, parts: Parts) -> Parts:
         return parts
     models = Models(project, manifest, nodes)
     as_one = project.config.observability_level == "job_level"
-    made = _one_asset(models) if as_one else _asset_each(models)
-    return replace(parts, assets=(*parts.assets, made))
+    assets = _project_asset(models) if as_one else _asset_per_node(models)
+    return replace(parts, assets=(*parts.assets, assets))
 
 
-def _asset_each(models: Models) -> AssetsDefinition:
+def _asset_per_node(models: Models) -> AssetsDefinition:
     @multi_asset(
         name=_op_name(models.project),
         specs=[_spec(models, node) for node in models.nodes.values()],
         check_specs=list(_check_specs(models)),
         can_subset=True,
         required_resource_keys={RESOURCE},
-        # Not public, and what dagster-dbt itself does: a test of a source is a check of an asset
-        # that somebody else makes.
+        # Undocumented, but dagster-dbt relies on it too: a test of a source is a check of an asset
+        # that this definition does not build.
         allow_arbitrary_check_specs=True,
     )
     def run_models(context: AssetExecutionContext) -> Iterator[Any]:
@@ -111,13 +116,13 @@ def _asset_each(models: Models) -> AssetsDefinition:
     return run_models
 
 
-def _one_asset(models: Models) -> AssetsDefinition:
-    """Make one asset of the whole project: its steps are dbt's own matter."""
-    made = set(models.by_asset)
-    read = {key_of(one) for node in models.nodes.values() for one in models.reads(node)}
+def _project_asset(models: Models) -> AssetsDefinition:
+    """Return one asset for the whole project, which hides its models from Dagster."""
+    built = set(models.by_asset)
+    read = {key_of(parent) for node in models.nodes.values() for parent in models.reads(node)}
     spec = AssetSpec(
         key=["dbt", models.project.name],
-        deps=[key for key in sorted(read) if key not in made],
+        deps=[key for key in sorted(read) if key not in built],
         group_name=_word(models.project.name),
         description=f"All of the dbt project {models.project.name}.",
         kinds=set(KINDS),
@@ -137,7 +142,7 @@ def _one_asset(models: Models) -> AssetsDefinition:
 def _spec(models: Models, node: Node) -> AssetSpec:
     return AssetSpec(
         key=key_of(node),
-        deps=[key_of(one) for one in models.reads(node)],
+        deps=[key_of(parent) for parent in models.reads(node)],
         description=node.get("description") or None,
         metadata=_metadata(node),
         group_name=_group(node),
@@ -155,24 +160,26 @@ def _check_specs(models: Models) -> Iterator[AssetCheckSpec]:
 
 
 def _metadata(node: Node) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         UNIQUE_ID: node["unique_id"],
         MATERIALIZED: materialized(node),
         "dagster/table_name": dataset_of(node),
     }
     columns: Sequence[Mapping[str, Any]] = list(node.get("columns", {}).values())
     if columns:
-        found["dagster/column_schema"] = TableSchema(
+        metadata["dagster/column_schema"] = TableSchema(
             [
-                TableColumn(one["name"], one.get("data_type") or "?", one.get("description"))
-                for one in columns
+                TableColumn(
+                    column["name"], column.get("data_type") or "?", column.get("description")
+                )
+                for column in columns
             ]
         )
-    return found
+    return metadata
 
 
 def _group(node: Node) -> str:
-    """Return the group that a model names, else the schema: the layer that it is in."""
+    """Return the group that a model names, else its schema."""
     named = _dagster_meta(node).get("group") or node["config"].get("group")
     return _word(str(named or node["schema"]))
 
@@ -188,8 +195,8 @@ def _owners(models: Models, node: Node) -> list[str] | None:
 
 def _dagster_meta(node: Node) -> Mapping[str, Any]:
     meta = node["config"].get("meta") or node.get("meta") or {}
-    found: Mapping[str, Any] = meta.get("dagster") or {}
-    return found
+    settings: Mapping[str, Any] = meta.get("dagster") or {}
+    return settings
 
 
 def _op_name(project: DbtProject) -> str:
@@ -197,5 +204,37 @@ def _op_name(project: DbtProject) -> str:
 
 
 def _word(text: str, allowed: str = "_") -> str:
-    """Write a name in the letters that Dagster takes."""
+    """Replace characters that Dagster does not allow in names."""
     return re.sub(rf"[^A-Za-z0-9{re.escape(allowed)}]", "_", text)
+
+
+PIECEWISE = frozenset({"incremental", "snapshot"})
+
+
+def check_partitions(loading: Loading, parts: Parts) -> Parts:
+    """Reject partitions on models that dbt rebuilds whole."""
+    findings = list(_find_unsuitable(loading, parts))
+    if findings:
+        raise SpecError(findings)
+    return parts
+
+
+def _find_unsuitable(loading: Loading, parts: Parts) -> Iterator[Finding]:
+    for spec in parts.specs.values():
+        kind = spec.metadata.get(MATERIALIZED)
+        if kind is None or spec.partitions_def is None or kind in PIECEWISE:
+            continue
+        dataset = dataset_of_dagster_key(list(spec.key.path))
+        message = f"dbt builds '{dataset}' as a {kind}: each partition would replace all of it"
+        hint = "Make it incremental, or use a pattern that leaves it out."
+        yield loading.finding(_declared(loading, spec), message, hint)
+
+
+def _declared(loading: Loading, spec: AssetSpec) -> KeyPath:
+    """Return the key in floe.yaml that gives an asset its partitions."""
+    dataset = dataset_of_dagster_key(list(spec.key.path))
+    patterns = loading.site.spec.orchestration.assets
+    for pattern, config in patterns.items():
+        if config.partitions is not None and fnmatchcase(dataset, pattern.replace("/", ".")):
+            return ("orchestration", "assets", pattern, "partitions")
+    return ("orchestration", "assets")

@@ -1,4 +1,4 @@
-"""What a step of dbt is made for: partitions, a window of time, a business date; and as vars."""
+"""The partitions, time window and business date that a dbt step runs for."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,50 +7,53 @@ from dagster import (
     AssetExecutionContext,
     AssetKey,
     MultiPartitionsDefinition,
-    PartitionsDefinition,
     TimeWindowPartitionsDefinition,
 )
 
-from floe.execution.assets import Moment
-from floe.orchestration.moments import business_date, moment_of_key
-
-AnyPartitions = PartitionsDefinition[str]
+from floe.execution.asset_versions import VersionKey
+from floe.orchestration.business_dates import business_date, moment_of_key
+from floe.orchestration.loading import AnyPartitions
 
 
 @dataclass(frozen=True)
 class Window:
-    """What a step is made for."""
+    """What a step runs for."""
 
-    moment: Moment
-    """What versions of models without partitions are made for."""
-    moments: tuple[tuple[str, Moment], ...] = ()
-    """The partition keys, and what each stands for."""
+    moment: VersionKey
+    """The business date of models without partitions."""
+    moments: tuple[tuple[str, VersionKey], ...] = ()
+    """The partition keys, each with its business date and partition."""
     start: datetime | None = None
     end: datetime | None = None
 
     @property
     def variables(self) -> dict[str, str]:
-        """The window, as a model sees it."""
-        found = {"floe_business_date": self.moment.business_date.isoformat()}
+        """The window as dbt variables."""
+        variables = {"floe_business_date": self.moment.business_date.isoformat()}
         if self.moments:
             keys = [key for key, _ in self.moments]
-            found["floe_partition_key"] = keys[0] if len(keys) == 1 else f"{keys[0]}...{keys[-1]}"
+            variables["floe_partition_key"] = (
+                keys[0] if len(keys) == 1 else f"{keys[0]}...{keys[-1]}"
+            )
         if self.start is not None and self.end is not None:
-            found["floe_start"], found["floe_end"] = self.start.isoformat(), self.end.isoformat()
-        return found
+            variables["floe_start"], variables["floe_end"] = (
+                self.start.isoformat(),
+                self.end.isoformat(),
+            )
+        return variables
 
 
 def window_of(context: AssetExecutionContext, zone: str) -> Window:
-    """Return what a step is made for."""
+    """Return the window of a step."""
     today = business_date(context.run.tags, zone)
     if not context.has_partition_key and not context.has_partition_key_range:
-        return Window(Moment(today))
+        return Window(VersionKey(today))
     definition = _definition(context)
     keys = _keys(context, definition)
     moments = tuple((key, moment_of_key(key, definition, today)) for key in keys)
     last = moments[-1][1].business_date
     start, end = _bounds(definition, keys)
-    return Window(Moment(last), moments, start, end)
+    return Window(VersionKey(last), moments, start, end)
 
 
 def is_partitioned(context: AssetExecutionContext, key: AssetKey) -> bool:
@@ -59,7 +62,7 @@ def is_partitioned(context: AssetExecutionContext, key: AssetKey) -> bool:
 
 
 def _definition(context: AssetExecutionContext) -> AnyPartitions | None:
-    """Return the partitions of the run, also where the assets of the step have none."""
+    """Return the run's partitions, even if the step's assets have none."""
     return context.job_def.partitions_def or context.assets_def.partitions_def
 
 
@@ -80,4 +83,4 @@ def _bounds(
     if not isinstance(definition, TimeWindowPartitionsDefinition):
         return None, None
     windows = [definition.time_window_for_partition_key(key) for key in keys]
-    return min(one.start for one in windows), max(one.end for one in windows)
+    return min(window.start for window in windows), max(window.end for window in windows)

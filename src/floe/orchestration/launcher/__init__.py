@@ -1,5 +1,6 @@
-"""Runs begin in a process that has the project loaded already: a copy of it, made in a moment.
+"""Launch runs as forks of a warm process that has the project loaded already.
 
-`zygote.py` is that process, `warm.py` the launcher that Dagster calls, `workers.py` what is on
-record of the processes of runs. Nothing is imported here: whoever stops runs needs no Dagster.
+`warm_process.py` is that process, `run_launcher.py` the launcher that Dagster calls and the code
+that executes a run, `workers.py` the records of run processes. Nothing is imported here, because
+whoever stops runs does not need Dagster.
 """

@@ -1,7 +1,11 @@
-"""Every execution is observed: Dagster's event log is read, and the catalog is told."""
+"""Read Dagster's event log and report every run to the catalog."""
 
-from floe.orchestration.observing.knowledge import Knowledge, know
-from floe.orchestration.observing.reader import Observation, observe, observe_run
-from floe.orchestration.observing.sensor import build_observer
+from floe.orchestration.observing.asset_index import AssetIndex, index_assets
+from floe.orchestration.observing.observer import (
+    Observation,
+    build_observer,
+    observe,
+    observe_run,
+)
 
-__all__ = ["Knowledge", "Observation", "build_observer", "know", "observe", "observe_run"]
+__all__ = ["AssetIndex", "Observation", "build_observer", "index_assets", "observe", "observe_run"]

@@ -1,11 +1,12 @@
-"""What is told of a run, before it has a form: who ran, what was read and made, how it ended."""
+"""Reports of observed runs: process, inputs, outputs, result and span."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from floe.catalog.schemas import Column
+from floe.execution.spans import Span, run_span
 from floe.spec.identity import ProcessId
 
 Kind = Literal["START", "COMPLETE", "FAIL", "ABORT"]
@@ -13,7 +14,7 @@ Kind = Literal["START", "COMPLETE", "FAIL", "ABORT"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a check came out."""
+    """The result of a check."""
 
     name: str
     passed: bool
@@ -22,8 +23,8 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Read:
-    """A dataset that was read; the tag is empty when nobody said which version."""
+class Input:
+    """A dataset that was read; the tag is empty if the version is unknown."""
 
     dataset: str
     tag: str = ""
@@ -31,18 +32,16 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A version that was made; without a tag the catalog gives it one."""
+class Output:
+    """A version that was written; without a tag, the catalog assigns one."""
 
     dataset: str
     tag: str = ""
     rows: int | None = None
     size: int | None = None
     columns: Sequence[Column] = ()
-    partition: str | None = None
-    verdicts: Sequence[Verdict] = ()
     rejected: str = ""
-    """Why it is no good, though it is there already."""
+    """Why the version is rejected, although it is already in the lake."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Observed:
-    """A run that was observed: what is the same in all that is told of it."""
+class ObservedRun:
+    """The part that all reports of a run have in common."""
 
     run_id: str
     process: ProcessId
@@ -65,22 +64,44 @@ class Observed:
     job_type: str
     partition: str | None = None
     step: str | None = None
-    """None is the Dagster run itself."""
+    """None for the Dagster run itself."""
     attempt: int = 1
-    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Report:
-    """That a run began, or how it ended."""
+    """The start or the end of a run."""
 
-    place: int
-    """Where in the event log of its Dagster run this was known."""
+    position: int
+    """The record of the Dagster run's event log from which this follows."""
     kind: Kind
     at: datetime
-    run: Observed
-    reads: Sequence[Read] = ()
-    written: Sequence[Written] = ()
+    run: ObservedRun
+    inputs: Sequence[Input] = ()
+    outputs: Sequence[Output] = ()
     failure: Failure | None = None
     sql: str | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def span_of(report: Report) -> Span:
+    """Return the span of a report's run: the Dagster run is the trace's root."""
+    run = report.run
+    return run_span(
+        run.run_id,
+        None if run.step is None else run.dagster_run,
+        run.process.name,
+        run.started_at,
+        None if report.kind == "START" else report.at,
+        error=report.failure.message if report.failure else None,
+        attributes={
+            "floe.process": run.process.key,
+            "floe.run": run.run_id,
+            "floe.business_date": run.business_date.isoformat(),
+            "floe.partition": run.partition,
+            "floe.attempt": run.attempt,
+            "floe.outputs": [f"{out.dataset}@{out.tag}" for out in report.outputs] or None,
+            "floe.rows": sum(out.rows or 0 for out in report.outputs) or None,
+            "dagster.run_id": run.dagster_run,
+            "dagster.step_key": run.step,
+        },
+    )

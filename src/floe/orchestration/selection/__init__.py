@@ -1,6 +1,6 @@
-"""What the lists under `selection:` mean: which assets a job makes.
+"""Evaluate the lists under `selection:`, which select the assets of a job.
 
-The entries of a list are a union. To leave something out, say so within one entry:
+The entries of a list are a union. To exclude assets, write it within one entry:
 `group:bronze and not tag:slow`.
 """
 

@@ -1,13 +1,13 @@
-"""Read a selection: text becomes a tree. Pure: which assets there are is not asked here.
+"""Parse a selection into an expression. Pure: it does not know the assets.
 
 group:bronze            the assets of a group
-tag:daily, tag:sla=gold the assets with a tag, or with that value of it
-asset:bronze.trades     one asset; bronze.trades alone and bronze/trades mean the same
-bronze.*                the assets whose keys a pattern with *, ? and [sets] matches
-+x, 2+x                 x and all upstream of it, or so many steps of it
-x+, x+2                 x and all downstream of it, or so many steps of it
-x and y, x or y, not x  both, one of the two, all but; `not` binds closest, then `and`
-(x or y)                brackets, before and after which + may stand too
+tag:daily, tag:sla=gold the assets with a tag, or with this value of the tag
+asset:bronze.trades     one asset; same as bronze.trades or bronze/trades
+bronze.*                the assets whose keys match a pattern with *, ? and [sets]
++x, 2+x                 x and everything upstream of it, or 2 steps upstream
+x+, x+2                 x and everything downstream of it, or 2 steps downstream
+x and y, x or y, not x  precedence: `not`, then `and`, then `or`
+(x or y)                brackets; + may come before and after them
 """
 
 import re
@@ -20,7 +20,7 @@ from floe.spec.nearby import suggest
 Kind = Literal["asset", "group", "tag"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ALL = 1_000_000_000
-"""How many steps `+` without a number goes: more than any graph has."""
+"""The steps of `+` without a number: more than any graph has."""
 
 _SPACE = re.compile(r"\s*")
 _UPSTREAM = re.compile(r"(\d*)\+")
@@ -30,7 +30,7 @@ _KEYWORD = re.compile(r"(and|or|not)(?![^\s()])", re.IGNORECASE)
 
 
 class SelectionError(FloeError):
-    """A selection that cannot be read, or that names what is not there."""
+    """A selection has a syntax error or matches nothing."""
 
     def __init__(self, what: str, hint: str, at: int) -> None:
         self.what = f"{what} (at character {at + 1})"
@@ -40,19 +40,19 @@ class SelectionError(FloeError):
 
 @dataclass(frozen=True)
 class Named:
-    """What one word means: assets by key, group or tag."""
+    """Assets by key, group or tag."""
 
     kind: Kind
     name: str
     value: str | None
-    """With a tag: the value that it must have; None: any."""
+    """For a tag: the required value; None for any."""
     at: int
-    """Where the word stands in the text."""
+    """The position in the text."""
 
 
 @dataclass(frozen=True)
 class Around:
-    """Some assets, and so many steps of what is upstream and downstream of them."""
+    """Assets with a number of steps upstream and downstream of them."""
 
     of: "Expression"
     up: int = 0
@@ -61,21 +61,21 @@ class Around:
 
 @dataclass(frozen=True)
 class Not:
-    """All assets but some."""
+    """All assets except those of an expression."""
 
     of: "Expression"
 
 
 @dataclass(frozen=True)
 class Both:
-    """The assets that are in each of several."""
+    """The assets that are in all parts."""
 
     parts: tuple["Expression", ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """The assets that are in one of several."""
+    """The assets that are in any part."""
 
     parts: tuple["Expression", ...]
 
@@ -84,16 +84,16 @@ Expression = Named | Around | Not | Both | Either
 
 
 def parse(text: str) -> Expression:
-    """Read a whole selection."""
-    reader = _Reader(text)
-    found = reader.either()
+    """Parse a whole selection."""
+    reader = _Parser(text)
+    expression = reader.disjunction()
     if not reader.is_done:
-        raise reader.unexpected("and, or, or the end")
-    return found
+        raise reader.unexpected("'and', 'or' or the end")
+    return expression
 
 
-class _Reader:
-    """Reads from left to right, and knows where it is."""
+class _Parser:
+    """A recursive descent parser with a position in the text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -104,21 +104,21 @@ class _Reader:
     def is_done(self) -> bool:
         return self._at == len(self._text)
 
-    def either(self) -> Expression:
-        parts = [self._both()]
+    def disjunction(self) -> Expression:
+        parts = [self._conjunction()]
         while self._take_keyword("or"):
-            parts.append(self._both())
+            parts.append(self._conjunction())
         return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
-    def _both(self) -> Expression:
-        parts = [self._one()]
+    def _conjunction(self) -> Expression:
+        parts = [self._negation()]
         while self._take_keyword("and"):
-            parts.append(self._one())
+            parts.append(self._negation())
         return parts[0] if len(parts) == 1 else Both(tuple(parts))
 
-    def _one(self) -> Expression:
+    def _negation(self) -> Expression:
         if self._take_keyword("not"):
-            return Not(self._one())
+            return Not(self._negation())
         return self._around()
 
     def _around(self) -> Expression:
@@ -128,9 +128,9 @@ class _Reader:
         return Around(inner, up, down) if up or down else inner
 
     def _bracket(self) -> Expression:
-        inner = self.either()
+        inner = self.disjunction()
         if not self._take(")"):
-            raise self.unexpected("a )")
+            raise self.unexpected("')'")
         return inner
 
     def _word(self) -> Named:
@@ -147,8 +147,8 @@ class _Reader:
             return 0
         steps = int(match.group(1) or ALL)
         if steps == 0:
-            hint = "Write + alone for all steps, or a number from 1 on."
-            raise SelectionError("0 steps are none", hint, self._at)
+            hint = "Use + alone for all steps, or a number of at least 1."
+            raise SelectionError("the number of steps must be at least 1; got 0", hint, self._at)
         self._move(match.end())
         return steps
 
@@ -178,12 +178,12 @@ class _Reader:
 
     def unexpected(self, wanted: str) -> SelectionError:
         match = _WORD.match(self._text, self._at)
-        found = match.group() if match else self._text[self._at : self._at + 1]
-        what = f"'{found}' stands" if found else "the text ends"
-        return SelectionError(f"{what} where {wanted} is expected", _HINT, self._at)
+        word = match.group() if match else self._text[self._at : self._at + 1]
+        got = f"'{word}'" if word else "the end of the text"
+        return SelectionError(f"expected {wanted}; got {got}", _HINT, self._at)
 
 
-_HINT = "Join two with and or or; entries of the list are a union already."
+_HINT = "Combine selections with `and` or `or`; the entries of the list are a union already."
 
 
 def _named(word: str, at: int) -> Named:
@@ -192,9 +192,9 @@ def _named(word: str, at: int) -> Named:
         return Named("asset", word, None, at)
     kind = next((kind for kind in KINDS if kind == prefix), None)
     if kind is None:
-        hint = suggest(prefix, KINDS, "Write group:x, tag:x, tag:x=y or asset:x.")
-        raise SelectionError(f"there is nothing to select by '{prefix}:'", hint, at)
+        hint = suggest(prefix, KINDS, "Use group:x, tag:x, tag:x=y or asset:x.")
+        raise SelectionError(f"unknown prefix '{prefix}:'", hint, at)
     name, equals, value = rest.partition("=") if kind == "tag" else (rest, "", "")
     if not name:
-        raise SelectionError(f"'{word}' names nothing", f"Write it as {kind}:name.", at)
+        raise SelectionError(f"'{word}' has no name", f"Write it as {kind}:name.", at)
     return Named(kind, name, value if equals else None, at)

@@ -1,4 +1,4 @@
-"""Find the assets that a selection means, among those that there are."""
+"""Find the assets that a selection matches."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Keys = frozenset[AssetKey]
 
 @dataclass(frozen=True)
 class AssetGraph:
-    """The assets, and which of them each one reads."""
+    """The assets and their dependencies."""
 
     specs: Mapping[AssetKey, AssetSpec]
 
@@ -38,11 +38,11 @@ class AssetGraph:
 
     @cached_property
     def downstream(self) -> Mapping[AssetKey, Collection[AssetKey]]:
-        found: dict[AssetKey, list[AssetKey]] = {key: [] for key in self.specs}
+        children: dict[AssetKey, list[AssetKey]] = {key: [] for key in self.specs}
         for key, parents in self.upstream.items():
             for parent in parents:
-                found[parent].append(key)
-        return found
+                children[parent].append(key)
+        return children
 
     @cached_property
     def names(self) -> Mapping[AssetKey, str]:
@@ -57,12 +57,12 @@ class AssetGraph:
         return {tag for spec in self.specs.values() for tag in spec.tags}
 
     def select(self, text: str) -> Keys:
-        """Return the assets that a selection means; each name in it must stand for some."""
+        """Return the assets of a selection; each name in it must match at least one."""
         return _keys(self, parse(text))
 
 
 _NO_GROUP = "default"
-"""The group in which Dagster shows what has none."""
+"""The group of assets without a group in Dagster."""
 
 
 def name_of(key: AssetKey) -> str:
@@ -86,19 +86,19 @@ def _keys(graph: AssetGraph, expression: Expression) -> Keys:
 
 
 def _walk(start: Keys, edges: Mapping[AssetKey, Collection[AssetKey]], steps: int) -> Keys:
-    seen, edge = set(start), set(start)
-    while edge and steps > 0:
-        edge = {key for one in edge for key in edges[one]} - seen
-        seen |= edge
+    seen, frontier = set(start), set(start)
+    while frontier and steps > 0:
+        frontier = {key for parent in frontier for key in edges[parent]} - seen
+        seen |= frontier
         steps -= 1
     return frozenset(seen)
 
 
 def _named(graph: AssetGraph, named: Named) -> Keys:
-    found = frozenset(filter(_rule(graph, named), graph.specs))
-    if not found:
-        raise _nothing(graph, named)
-    return found
+    keys = frozenset(filter(_rule(graph, named), graph.specs))
+    if not keys:
+        raise _no_match(graph, named)
+    return keys
 
 
 def _rule(graph: AssetGraph, named: Named) -> Callable[[AssetKey], bool]:
@@ -114,7 +114,7 @@ def _has_tag(tags: Mapping[str, str], name: str, value: str | None) -> bool:
     return name in tags and (value is None or tags[name] == value)
 
 
-def _nothing(graph: AssetGraph, named: Named) -> SelectionError:
+def _no_match(graph: AssetGraph, named: Named) -> SelectionError:
     if named.kind == "group":
         hint = suggest(named.name, graph.groups)
         return SelectionError(f"there is no group '{named.name}'", hint, named.at)
@@ -136,6 +136,6 @@ def _no_tag(graph: AssetGraph, named: Named) -> SelectionError:
 
 
 def _ending_in(name: str, known: Iterable[str]) -> str:
-    """Suggest a whole key to somebody who wrote only its last part."""
-    found = next((one for one in sorted(known) if one.endswith(f".{name}")), None)
-    return f"Did you mean '{found}'?" if found else ""
+    """Suggest the full key for a name that is only its last part."""
+    match = next((key for key in sorted(known) if key.endswith(f".{name}")), None)
+    return f"Did you mean '{match}'?" if match else ""

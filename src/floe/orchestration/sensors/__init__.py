@@ -1,16 +1,15 @@
-"""Sensors: jobs that start when something happens. One module for each kind."""
+"""Sensors of floe.yaml, which start jobs on events. One module per kind."""
 
 from dataclasses import replace
 
 from dagster import SensorDefinition
 
-from floe.orchestration.loading import Loading
-from floe.orchestration.parts import Parts
+from floe.orchestration.loading import Loading, Parts
 from floe.orchestration.sensors.asset_sensor import build_asset_sensor
 from floe.orchestration.sensors.custom import build_custom
 from floe.orchestration.sensors.file_watcher import build_file_watcher
+from floe.orchestration.sensors.run_requests import DeclaredSensor
 from floe.orchestration.sensors.run_status import build_run_status
-from floe.orchestration.sensors.starting import Declared
 from floe.spec.findings import Finding, SpecError
 from floe.spec.orchestration import (
     AnySensor,
@@ -24,20 +23,20 @@ __all__ = ["build_sensors"]
 
 
 def build_sensors(loading: Loading, parts: Parts) -> Parts:
-    """Add the sensors that floe.yaml declares; all that is wrong with them is said at once."""
-    made: list[SensorDefinition] = []
+    """Add the sensors that floe.yaml declares; report all errors together."""
+    sensors: list[SensorDefinition] = []
     findings: list[Finding] = []
     for name, sensor in loading.site.spec.orchestration.sensors.items():
         try:
-            made.append(_build(Declared(loading, parts, name), sensor))
+            sensors.append(_build(DeclaredSensor(loading, parts, name), sensor))
         except SpecError as error:
             findings += error.findings
     if findings:
         raise SpecError(findings)
-    return replace(parts, sensors=(*parts.sensors, *made))
+    return replace(parts, sensors=(*parts.sensors, *sensors))
 
 
-def _build(declared: Declared, sensor: AnySensor) -> SensorDefinition:
+def _build(declared: DeclaredSensor, sensor: AnySensor) -> SensorDefinition:
     match sensor:
         case FileWatcherSensor():
             return build_file_watcher(declared, sensor)

@@ -1,8 +1,8 @@
-"""custom: a job starts when a function of the user's says so.
+"""custom: start a job when a function of the project requests it.
 
-The function answers True (start the job), False or None (not now), a RunRequest, a SkipReason or a
-SensorResult of Dagster's, or several run requests. It may take Dagster's `context`, and keep a
-cursor with it.
+The function returns True (start the job), False or None (do not), a RunRequest, SkipReason or
+SensorResult of Dagster, or several RunRequests. It may take Dagster's `context` and store a cursor
+through it.
 """
 
 from collections.abc import Iterable
@@ -19,65 +19,65 @@ from dagster import (
 )
 
 from floe.errors import FloeError
-from floe.execution.functions import FunctionNotLoadedError, load_function
-from floe.orchestration.ops import Call, check_call
-from floe.orchestration.sensors.starting import Cause, Declared, Starter
+from floe.execution.user_code import FunctionNotLoadedError, load_function
+from floe.orchestration.ops_jobs import Call, check_call
+from floe.orchestration.sensors.run_requests import Cause, DeclaredSensor, Starter
 from floe.spec.orchestration import CustomSensor
 
 
-class SensorAnswerError(FloeError):
-    """A function of a sensor answered what no sensor can act on."""
+class SensorResultError(FloeError):
+    """The function of a sensor returned an invalid value."""
 
-    def __init__(self, function: str, answer: object) -> None:
+    def __init__(self, function: str, result: object) -> None:
         super().__init__(
-            f"The function '{function}' answered a {type(answer).__name__}. Return True to start "
-            "the job, False or None not to, a RunRequest, a SkipReason, or several RunRequests."
+            f"The function '{function}' returned a {type(result).__name__}. Return True to start "
+            "the job, False or None to skip, a RunRequest, a SkipReason, or several RunRequests."
         )
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Asks a function whether its job has to start."""
+class FunctionSensor:
+    """Calls a function to decide whether its job starts."""
 
     function: str
     call: Call
     starter: Starter
 
     def evaluate(self, context: SensorEvaluationContext) -> SensorResult:
-        """Ask once. What the function raises fails the look: Dagster shows it, and asks again."""
-        answer = self.call.run(context)
-        if isinstance(answer, SensorResult):
-            return answer
+        """Evaluate the sensor once. Dagster shows an exception and evaluates it again."""
+        result = self.call.run(context)
+        if isinstance(result, SensorResult):
+            return result
         requests: list[RunRequest] = []
-        skipped = f"{self.function} does not ask for a run."
-        for one in _each(answer):
-            match one:
+        skipped = f"{self.function} requested no run."
+        for item in _each(result):
+            match item:
                 case RunRequest():
-                    requests.append(one)
+                    requests.append(item)
                 case SkipReason():
-                    skipped = one.skip_message or skipped
+                    skipped = item.skip_message or skipped
                 case True:
-                    # Without a key: a function that says True again wants another run.
+                    # No run key: a function that returns True again requests another run.
                     requests += self.starter.requests(context.instance, Cause())
                 case False | None:
                     pass
                 case _:
-                    raise SensorAnswerError(self.function, one)
+                    raise SensorResultError(self.function, item)
         if requests:
             return SensorResult(run_requests=requests)
         return SensorResult(skip_reason=skipped)
 
 
-def _each(answer: Any) -> Iterable[Any]:
-    """Return answers one by one: what a generator yields, what a list holds, or the one."""
-    several = isinstance(answer, Iterable) and not isinstance(
-        answer, RunRequest | SkipReason | str | bytes | dict
+def _each(result: Any) -> Iterable[Any]:
+    """Return the results one by one: of a generator, of a list, or a single one."""
+    several = isinstance(result, Iterable) and not isinstance(
+        result, RunRequest | SkipReason | str | bytes | dict
     )
-    return answer if several else [answer]
+    return result if several else [result]
 
 
-def build_custom(declared: Declared, sensor: CustomSensor) -> SensorDefinition:
-    """Make the sensor; a function that is missing, or takes other arguments, refuses to load."""
+def build_custom(declared: DeclaredSensor, sensor: CustomSensor) -> SensorDefinition:
+    """Build the sensor; reject a missing function or wrong arguments."""
     loading, at = declared.loading, (*declared.path, "target_function")
     try:
         function = load_function(loading.site, sensor.target_function)
@@ -85,10 +85,10 @@ def build_custom(declared: Declared, sensor: CustomSensor) -> SensorDefinition:
         raise loading.refusal(at, str(error).rstrip(".")) from error
     if isinstance(function, SensorDefinition):
         message = f"'{sensor.target_function}' is a Dagster sensor"
-        raise loading.refusal(at, message, "Name a plain function: floe makes the sensor.")
+        raise loading.refusal(at, message, "Use a plain function: floe creates the sensor.")
     if iscoroutinefunction(function) or isasyncgenfunction(function):
-        message = f"calling '{sensor.target_function}' runs nothing: it is a coroutine"
-        raise loading.refusal(at, message, "Name a plain function or a generator.")
+        message = f"'{sensor.target_function}' is a coroutine, which does not run when called"
+        raise loading.refusal(at, message, "Use a plain function or a generator.")
     call = check_call(loading, declared.path, sensor, function)
-    asking = Asking(sensor.target_function, call, declared.starter(sensor.job))
-    return declared.define(sensor, sensor.job, asking.evaluate)
+    function_sensor = FunctionSensor(sensor.target_function, call, declared.starter(sensor.job))
+    return declared.define(sensor, sensor.job, function_sensor.evaluate)

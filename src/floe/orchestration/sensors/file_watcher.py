@@ -1,13 +1,13 @@
-"""file_watcher: a job starts once for each file that has arrived.
+"""file_watcher: start a job once for each file that arrives.
 
-A file has arrived when two looks in a row find it with the same size and the same time. On this
-machine the second look follows within seconds, elsewhere when Dagster calls again. The file's state
-is then noted, and its run has a key made of that state: a daemon that dies in between, or a cursor
-that is lost, doubles nothing; a file that is replaced counts again.
+A file has arrived when two listings in a row show the same size and modification time. For local
+folders the second listing follows within seconds, otherwise at the next evaluation. The run key is
+derived from path, size and time, so a crash or a lost cursor causes no duplicate run, and a
+replaced file counts again.
 
-The first look of a sensor notes the files that are there and starts nothing, unless it says
-`existing: process`: a watcher that is switched on must not rerun years of old dates. Whatever lands
-after that counts, also while the daemon is down.
+The first evaluation only records existing files, unless `existing: process` is set: enabling a
+watcher must not rerun years of old files. Every later file counts, also if it arrives while the
+daemon is down.
 """
 
 import json
@@ -32,21 +32,21 @@ from dagster import (
 from floe.clock import is_business_date
 from floe.orchestration.sensors.folders import (
     Folder,
-    Found,
+    FoundFile,
     LocalFolder,
     RemoteFolder,
     matches_glob,
     shown,
 )
-from floe.orchestration.sensors.starting import Cause, Declared, Starter
+from floe.orchestration.sensors.run_requests import Cause, DeclaredSensor, Starter
 from floe.spec.identity import BUSINESS_DATE_TAG
 from floe.spec.nearby import suggest
 from floe.spec.orchestration import FileWatcherSensor
 
 FILE = "floe/file"
-"""The tag of a run that says which file it is for."""
+"""The run tag with the file."""
 MOST_AT_ONCE = 500
-"""How many files one look starts runs for; the others come with the next."""
+"""Files per evaluation; the next one takes the rest."""
 _DATE, _PARTITION = "date", "partition"
 _DATE_FORMATS = ("%Y-%m-%d", "%Y%m%d", "%Y_%m_%d", "%Y.%m.%d", "%Y/%m/%d")
 
@@ -55,14 +55,14 @@ Groups = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Pattern:
-    """Which files count, and what their names say."""
+    """Selects files by path and reads groups from their paths."""
 
     text: str
     regex: bool
 
     @property
     def deep(self) -> bool:
-        """Whether files in folders below can count."""
+        """Whether files in subfolders can match."""
         return self.regex or "/" in self.text or "**" in self.text
 
     def matches(self, path: str) -> bool:
@@ -71,43 +71,43 @@ class Pattern:
         return matches_glob(self.text, path)
 
     def groups(self, path: str) -> Groups:
-        """Return what the named groups of a regex found in a path."""
+        """Return the named groups of a regex for a path."""
         match = re.fullmatch(self.text, path) if self.regex else None
-        found = match.groupdict() if match else {}
-        return {name: value for name, value in found.items() if value is not None}
+        groups = match.groupdict() if match else {}
+        return {name: value for name, value in groups.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the looks before saw. It is as long as the folder has files that count."""
+    """The files of earlier listings. Grows with the number of matching files."""
 
     done: frozenset[str] = frozenset()
     waiting: frozenset[str] = frozenset()
 
     @classmethod
-    def read(cls, cursor: str | None) -> "Seen":
-        """Read what was kept. One that is not ours is no loss: keys of runs keep them apart."""
+    def parse(cls, cursor: str | None) -> "Seen":
+        """Parse a cursor. An invalid one is ignored: run keys prevent duplicate runs."""
         try:
-            kept = json.loads(cursor or "{}")
-            return cls(frozenset(kept.get("done", ())), frozenset(kept.get("waiting", ())))
+            stored = json.loads(cursor or "{}")
+            return cls(frozenset(stored.get("done", ())), frozenset(stored.get("waiting", ())))
         except (ValueError, AttributeError, TypeError):
             return cls()
 
-    def lacks(self, found: Sequence[Found]) -> bool:
-        """Tell whether a look has found something new."""
-        return any(file.mark not in self.done and file.mark not in self.waiting for file in found)
+    def has_unseen(self, files: Sequence[FoundFile]) -> bool:
+        """Tell whether a listing has files that were not seen before."""
+        return any(file.mark not in self.done and file.mark not in self.waiting for file in files)
 
-    def after(self, found: Sequence[Found]) -> "Seen":
-        """Return what was seen once another look is over."""
-        return Seen(self.done, frozenset(file.mark for file in found) - self.done)
+    def after(self, files: Sequence[FoundFile]) -> "Seen":
+        """Return the state after another listing."""
+        return Seen(self.done, frozenset(file.mark for file in files) - self.done)
 
-    def written(self) -> str:
+    def dump(self) -> str:
         return json.dumps({"done": sorted(self.done), "waiting": sorted(self.waiting)})
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """Looks into a folder, and asks for a run for each file that has arrived."""
+    """Lists a folder, and requests a run for each file that has arrived."""
 
     location: str
     folder: Folder
@@ -117,60 +117,60 @@ class Watcher:
     ignores_existing: bool
 
     def evaluate(self, context: SensorEvaluationContext) -> SensorResult:
-        """Look once."""
+        """Evaluate the sensor once."""
         if not context.cursor and self.ignores_existing:
             return self._note_existing(context)
-        seen = Seen.read(context.cursor)
+        seen = Seen.parse(context.cursor)
         try:
-            found = self._look()
-            if self.folder.settling is not None and seen.lacks(found):
-                time.sleep(self.folder.settling)
-                seen, found = seen.after(found), self._look()
+            files = self._list_files()
+            if self.folder.recheck_seconds is not None and seen.has_unseen(files):
+                time.sleep(self.folder.recheck_seconds)
+                seen, files = seen.after(files), self._list_files()
         except OSError as error:
             return self._unreachable(context, error)
-        started, requests = self._start(context, _arrived(found, seen))
-        marks = {file.mark for file in found}
+        started, requests = self._start(context, _arrived(files, seen))
+        marks = {file.mark for file in files}
         done = (seen.done & marks) | started
-        cursor = Seen(frozenset(done), frozenset(marks - done)).written()
+        cursor = Seen(frozenset(done), frozenset(marks - done)).dump()
         if requests:
             return SensorResult(run_requests=requests, cursor=cursor)
         waiting = len(marks - done)
-        return SensorResult(skip_reason=self._nothing(len(found), waiting), cursor=cursor)
+        return SensorResult(skip_reason=self._skip_reason(len(files), waiting), cursor=cursor)
 
     def _note_existing(self, context: SensorEvaluationContext) -> SensorResult:
-        """Take the first look: note what is there, and start nothing."""
+        """Record existing files at the first evaluation, and start nothing."""
         try:
-            found = self._look()
+            files = self._list_files()
         except FileNotFoundError as error:
-            # Whatever is put there once the folder exists is new.
-            return self._unreachable(context, error, Seen().written())
+            # Once the folder exists, every file in it is new.
+            return self._unreachable(context, error, Seen().dump())
         except OSError as error:
             return self._unreachable(context, error)
-        cursor = Seen(frozenset(file.mark for file in found)).written()
-        words = f"First look: {len(found)} files in {shown(self.location)} match and start nothing."
-        hint = " Use `existing: process` to start a run for each of them." if found else ""
+        cursor = Seen(frozenset(file.mark for file in files)).dump()
+        words = f"First evaluation: ignored {len(files)} existing files in {shown(self.location)}."
+        hint = " Use `existing: process` to start a run for each of them." if files else ""
         return SensorResult(skip_reason=words + hint, cursor=cursor)
 
-    def _look(self) -> list[Found]:
-        found = self.folder.look(self.pattern.matches, self.pattern.deep)
-        return sorted(found, key=lambda file: file.path)
+    def _list_files(self) -> list[FoundFile]:
+        files = self.folder.list_files(self.pattern.matches, self.pattern.deep)
+        return sorted(files, key=lambda file: file.path)
 
     def _start(
-        self, context: SensorEvaluationContext, files: Sequence[Found]
+        self, context: SensorEvaluationContext, files: Sequence[FoundFile]
     ) -> tuple[set[str], list[RunRequest]]:
         started: set[str] = set()
         requests: list[RunRequest] = []
         for file in files:
-            asked = list(self._requests(context.instance, file))
-            if asked:
+            file_requests = list(self._requests(context.instance, file))
+            if file_requests:
                 started.add(file.mark)
-                requests += asked
+                requests += file_requests
             else:
-                words = "%s waits: its job has no partition for it yet."
+                words = "%s is waiting: the job has no matching partition yet."
                 context.log.warning(words, shown(file.url))
         return started, requests
 
-    def _requests(self, instance: DagsterInstance, file: Found) -> Iterator[RunRequest]:
+    def _requests(self, instance: DagsterInstance, file: FoundFile) -> Iterator[RunRequest]:
         groups = self.pattern.groups(file.path)
         tags = {FILE: shown(file.url)}
         partition = None
@@ -189,20 +189,20 @@ class Watcher:
     ) -> SensorResult:
         reason = shown(error.strerror or str(error) or type(error).__name__)
         words = f"{shown(self.location)} cannot be read ({reason}). "
-        words += f"It is looked at again in {self.interval} seconds."
+        words += f"Next attempt in {self.interval} seconds."
         context.log.warning("%s", words)
         return SensorResult(skip_reason=words, cursor=cursor or context.cursor)
 
-    def _nothing(self, files: int, waiting: int) -> str:
-        place = shown(self.location)
+    def _skip_reason(self, files: int, waiting: int) -> str:
+        location = shown(self.location)
         if waiting:
-            return f"{waiting} files in {place} are new: they count once the next look agrees."
-        return f"No new file in {place}, which holds {files} that match."
+            return f"{waiting} new files in {location} start runs when their size stops changing."
+        return f"No new files in {location} ({files} match)."
 
 
-def _arrived(found: Sequence[Found], seen: Seen) -> list[Found]:
-    """Return the files that the look before found just as they are, in the order of their names."""
-    fresh = [file for file in found if file.mark in seen.waiting and file.mark not in seen.done]
+def _arrived(files: Sequence[FoundFile], seen: Seen) -> list[FoundFile]:
+    """Return the new files that have not changed since the last listing, by path."""
+    fresh = [file for file in files if file.mark in seen.waiting and file.mark not in seen.done]
     return fresh[:MOST_AT_ONCE]
 
 
@@ -218,15 +218,15 @@ def _day(groups: Groups) -> date | None:
 
 
 def _partition(partitions: Any, groups: Groups) -> str | None:
-    """Return the partition key that a file's name says; None when it says none."""
+    """Return the partition key in a file's path, or None."""
     if _PARTITION in groups:
         return groups[_PARTITION]
     if isinstance(partitions, MultiPartitionsDefinition):
         keys = {
-            one.name: _partition(one.partitions_def, {_DATE: "", **groups})
-            if isinstance(one.partitions_def, TimeWindowPartitionsDefinition)
-            else groups.get(one.name)
-            for one in partitions.partitions_defs
+            dimension.name: _partition(dimension.partitions_def, {_DATE: "", **groups})
+            if isinstance(dimension.partitions_def, TimeWindowPartitionsDefinition)
+            else groups.get(dimension.name)
+            for dimension in partitions.partitions_defs
         }
         known = {name: key for name, key in keys.items() if key}
         return MultiPartitionKey(known) if len(known) == len(keys) else None
@@ -236,8 +236,8 @@ def _partition(partitions: Any, groups: Groups) -> str | None:
     return groups.get(_DATE) or None
 
 
-def build_file_watcher(declared: Declared, sensor: FileWatcherSensor) -> SensorDefinition:
-    """Make the sensor; a path that can never be read refuses to load."""
+def build_file_watcher(declared: DeclaredSensor, sensor: FileWatcherSensor) -> SensorDefinition:
+    """Build the sensor; reject a path that can never be read."""
     watcher = Watcher(
         location=sensor.path,
         folder=_folder(declared, sensor.path),
@@ -249,23 +249,23 @@ def build_file_watcher(declared: Declared, sensor: FileWatcherSensor) -> SensorD
     return declared.define(sensor, sensor.job, watcher.evaluate)
 
 
-def _folder(declared: Declared, path: str) -> Folder:
+def _folder(declared: DeclaredSensor, path: str) -> Folder:
     at, loading = (*declared.path, "path"), declared.loading
     if not path.strip():
-        hint = "Write the folder to watch, such as landing or s3://bucket/landing."
+        hint = "Set the folder to watch, such as landing or s3://bucket/landing."
         raise loading.refusal(at, "is empty", hint)
     protocol, separator, rest = path.partition("://")
     if not separator or protocol == "file":
         folder = loading.site.root / (rest if separator else path)
         if folder.is_file():
-            hint = f"Watch {folder.parent.name or '/'}, and name the file by `pattern`."
+            hint = f"Watch {folder.parent.name or '/'}, and select the file with `pattern`."
             raise loading.refusal(at, f"'{path}' is a file, not a folder", hint)
         return LocalFolder(folder)
     _check_protocol(declared, protocol)
     return RemoteFolder(path)
 
 
-def _check_protocol(declared: Declared, protocol: str) -> None:
+def _check_protocol(declared: DeclaredSensor, protocol: str) -> None:
     from fsspec import (  # type: ignore[import-untyped]
         available_protocols,
         get_filesystem_class,
@@ -274,9 +274,11 @@ def _check_protocol(declared: Declared, protocol: str) -> None:
     at = (*declared.path, "path")
     refuse: Callable[..., Exception] = declared.loading.refusal
     if protocol not in available_protocols():
-        hint = suggest(protocol, available_protocols(), "fsspec knows no file system of that name.")
-        raise refuse(at, f"'{protocol}://' is not known", hint)
+        hint = suggest(protocol, available_protocols(), "fsspec has no file system of this name.")
+        raise refuse(at, f"unknown protocol '{protocol}://'", hint)
     try:
         get_filesystem_class(protocol)
     except ImportError as error:
-        raise refuse(at, f"'{protocol}://' needs a package", f"{error}.") from error
+        raise refuse(
+            at, f"'{protocol}://' needs a package that is not installed", f"{error}."
+        ) from error

@@ -1,4 +1,4 @@
-"""What lies in a watched folder: one listing a look, on this machine or behind a URL."""
+"""List the files of a watched folder, on this machine or behind a URL."""
 
 import os
 import re
@@ -12,51 +12,51 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 Wanted = Callable[[str], bool]
-"""Tells by its path below the folder whether a file counts."""
+"""Tells by its relative path whether a file is wanted."""
 
-# What file systems call the mark of a file that changes when it is replaced.
+# Names that file systems give to a value that changes when a file is replaced.
 _STAMPS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "last_modified")
 _STAMPS_TOO = ("modified", "updated", "created")
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file as a look found it."""
+class FoundFile:
+    """A file in a listing."""
 
     path: str
-    """Its path below the folder."""
+    """The path relative to the folder."""
     url: str
-    """Where it is, as a reader needs it."""
+    """The full path or URL."""
     size: int
     stamp: str
     """Changes when the file is replaced."""
 
     @cached_property
     def mark(self) -> str:
-        """Return a short mark of the file in this state: another state has another mark."""
+        """Return a hash of path, size and stamp."""
         text = f"{self.path}\0{self.size}\0{self.stamp}"
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class Folder(Protocol):
-    """A folder that is looked into. What cannot be read raises OSError."""
+    """A folder to list. Raises OSError if it cannot be read."""
 
-    settling: ClassVar[float | None]
-    """After how many seconds a second look is taken at what is new; None leaves it to the next."""
+    recheck_seconds: ClassVar[float | None]
+    """Seconds until new files are listed again; None: at the next evaluation."""
 
-    def look(self, wanted: Wanted, deep: bool) -> Iterator[Found]:
-        """Yield the files that count, with those of folders below when it goes deep."""
+    def list_files(self, wanted: Wanted, deep: bool) -> Iterator[FoundFile]:
+        """Yield the wanted files; with `deep` also those in subfolders."""
 
 
 @dataclass(frozen=True)
 class LocalFolder:
     """A folder on this machine."""
 
-    settling: ClassVar[float | None] = 2.0
+    recheck_seconds: ClassVar[float | None] = 2.0
     root: Path
 
-    def look(self, wanted: Wanted, deep: bool) -> Iterator[Found]:
-        """Only files that count are asked for their size and time."""
+    def list_files(self, wanted: Wanted, deep: bool) -> Iterator[FoundFile]:
+        """Yield the wanted files; only these are read for size and time."""
         folders = [""]
         while folders:
             prefix = folders.pop()
@@ -66,42 +66,42 @@ class LocalFolder:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [f"{path}/"] if deep else []
                     elif wanted(path):
-                        yield from self._found(path, entry)
+                        yield from self._file(path, entry)
 
-    def _found(self, path: str, entry: "os.DirEntry[str]") -> Iterator[Found]:
-        # It may be gone since the folder was read, or be a link to nothing or to itself. Such an
-        # entry has not arrived, and must not hide those that have.
+    def _file(self, path: str, entry: "os.DirEntry[str]") -> Iterator[FoundFile]:
+        # The file may have been deleted meanwhile, or be a broken or circular link. That must not
+        # hide the other files.
         with suppress(OSError):
             if entry.is_file():
                 stat = entry.stat()
-                yield Found(path, str(self.root / path), stat.st_size, str(stat.st_mtime_ns))
+                yield FoundFile(path, str(self.root / path), stat.st_size, str(stat.st_mtime_ns))
 
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """A folder behind a URL, by fsspec."""
+    """A folder behind a URL, read with fsspec."""
 
-    # A listing can be long and cost money.
-    settling: ClassVar[float | None] = None
+    # No second listing: it can be long and cost money.
+    recheck_seconds: ClassVar[float | None] = None
     url: str
 
-    def look(self, wanted: Wanted, deep: bool) -> Iterator[Found]:
-        """Ask for everything at once: sizes and times come with the listing."""
+    def list_files(self, wanted: Wanted, deep: bool) -> Iterator[FoundFile]:
+        """Yield the wanted files from one listing with sizes and times."""
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
         files, root = url_to_fs(self.url)
-        # Others write there: what a listing said before is not true for ever.
+        # Other systems write there, so a cached listing may be stale.
         files.invalidate_cache()
         listing: Sequence[Mapping[str, Any]] = ()
         if deep:
             listing = list(files.find(root, detail=True).values())
-        # A folder that does not exist raises here; looked for in depth, it is just empty.
+        # `ls` raises an error for a missing folder; `find` just returns nothing.
         for info in listing or files.ls(root, detail=True):
             name = str(info["name"])
             path = name.removeprefix(root.rstrip("/")).lstrip("/")
             if info["type"] == "file" and wanted(path):
                 url = files.unstrip_protocol(name)
-                yield Found(path, url, int(info["size"] or 0), _stamp(info))
+                yield FoundFile(path, url, int(info["size"] or 0), _stamp(info))
 
 
 def _stamp(info: Mapping[str, Any]) -> str:
@@ -110,15 +110,15 @@ def _stamp(info: Mapping[str, Any]) -> str:
 
 
 def shown(location: str) -> str:
-    """Write a path or URL as it may be shown and stored: without who logs in, as UTF-8."""
+    """Return a path or URL for display and storage: without credentials, as UTF-8."""
     text = os.fsencode(location).decode(errors="backslashreplace")
     return re.sub(r"://[^/@]*@", "://***@", text)
 
 
 def matches_glob(pattern: str, path: str) -> bool:
-    """Tell whether a path matches: * and ? stay within a folder, ** is any number of them.
+    """Tell whether a path matches: * and ? stay within a folder, ** matches any depth.
 
-    As in a shell, what begins with a dot is matched only by a pattern that says so.
+    As in a shell, only a pattern that starts with a dot matches hidden names.
     """
     return _match(pattern.split("/"), path.split("/"))
 

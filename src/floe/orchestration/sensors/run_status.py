@@ -1,7 +1,7 @@
-"""run_status: a job starts, or people are told, when a run has got to a state.
+"""run_status: start a job or send notifications when a run reaches a state.
 
-It watches from its first look on: what happened before is history. A run that this sensor led to,
-itself or through other sensors, starts no further one; people are told of it all the same.
+Runs before the first evaluation are ignored. A run that this sensor triggered, directly or through
+other sensors, starts no further run, but its notifications are sent.
 """
 
 import json
@@ -27,7 +27,7 @@ from floe import clock
 from floe.execution.site import Site
 from floe.notify import Message, Severity, send
 from floe.orchestration.home import web_address
-from floe.orchestration.sensors.starting import Cause, Declared, Starter
+from floe.orchestration.sensors.run_requests import Cause, DeclaredSensor, Starter
 from floe.spec.findings import SpecError
 from floe.spec.identity import BUSINESS_DATE_TAG
 from floe.spec.nearby import suggest
@@ -35,9 +35,9 @@ from floe.spec.orchestration import RunStatusSensor
 from floe.spec.platform import Channel
 
 MOST_AT_ONCE = 50
-"""How many runs one look takes; the others come with the next."""
-PATIENCE = timedelta(seconds=25)
-"""After this time a look takes no further run: Dagster gives up on one that takes a minute."""
+"""Runs per evaluation; the next one takes the rest."""
+TIME_LIMIT = timedelta(seconds=25)
+"""Later runs wait for the next evaluation: Dagster aborts one after a minute."""
 PARTITION = "dagster/partition"
 LONGEST_REASON = 500
 
@@ -49,7 +49,7 @@ Event = Literal[
 
 @dataclass(frozen=True)
 class State:
-    """A state that runs get to."""
+    """A state that runs reach."""
 
     event: Event
     verb: str
@@ -64,70 +64,78 @@ STATES: Mapping[str, State] = {
 
 
 @dataclass(frozen=True)
-class Telling:
-    """Whom a sensor tells, and how."""
+class Notifier:
+    """Sends the notifications of a sensor."""
 
     site: Site
     channels: Mapping[str, Channel]
 
-    def tell(self, message: Message) -> list[str]:
-        """Send a message to all channels, and return what went wrong."""
+    def send(self, message: Message) -> list[str]:
+        """Send a message to all channels; return the failures."""
         deliveries = send(self.channels, message, self.site.reveal)
-        return [f"'{one.channel}': {one.failure}" for one in deliveries if one.failure is not None]
+        return [
+            f"'{delivery.channel}': {delivery.failure}"
+            for delivery in deliveries
+            if delivery.failure is not None
+        ]
 
     def link(self, run: DagsterRun) -> str:
         return f"{web_address(self.site)}/runs/{run.run_id}"
 
 
 @dataclass
-class Look:
-    """What one look has come to."""
+class Evaluation:
+    """The state of one evaluation."""
 
-    place: int
+    position: int
     requests: list[RunRequest] = field(default_factory=list)
-    told: int = 0
+    notified: int = 0
     failures: list[str] = field(default_factory=list)
-    """Who could not be told, and why."""
+    """The channels that failed, and why."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Reads which runs got to a state, starts the job and tells people."""
+    """Reads which runs reached a state, starts the job and sends notifications."""
 
     name: str
     state: State
     jobs: frozenset[str]
-    """The jobs it watches; none: all of them."""
+    """The watched jobs; empty for all."""
     starter: Starter | None
-    telling: Telling
+    notifier: Notifier
 
     def evaluate(self, context: SensorEvaluationContext) -> SensorResult:
-        """Look once."""
-        place = _place(context.cursor)
-        if place is None:
+        """Evaluate the sensor once."""
+        position = _parse_cursor(context.cursor)
+        if position is None:
             newest = context.instance.fetch_run_status_changes(self.state.event, limit=1).records
-            place = newest[0].storage_id if newest else 0
-            words = f"It watches from now on for runs that {self.state.verb}."
-            return SensorResult(skip_reason=words, cursor=_written(place))
-        look = self._look(context, place)
-        if look.requests:
-            return SensorResult(run_requests=look.requests, cursor=_written(look.place))
-        return SensorResult(skip_reason=self._nothing(look), cursor=_written(look.place))
+            position = newest[0].storage_id if newest else 0
+            words = f"First evaluation: watching for runs that {self.state.verb} from now on."
+            return SensorResult(skip_reason=words, cursor=_dump_cursor(position))
+        evaluation = self._read_changes(context, position)
+        if evaluation.requests:
+            return SensorResult(
+                run_requests=evaluation.requests, cursor=_dump_cursor(evaluation.position)
+            )
+        return SensorResult(
+            skip_reason=self._skip_reason(evaluation), cursor=_dump_cursor(evaluation.position)
+        )
 
-    def _look(self, context: SensorEvaluationContext, place: int) -> Look:
-        look, until = Look(place), clock.now() + PATIENCE
-        for record, run in _changes(context.instance, self.state.event, place):
+    def _read_changes(self, context: SensorEvaluationContext, position: int) -> Evaluation:
+        evaluation, until = Evaluation(position), clock.now() + TIME_LIMIT
+        for record, run in _changes(context.instance, self.state.event, position):
             if run is not None and self._is_watched(context, run):
-                self._react(context, look, record, run)
-            look.place = record.storage_id
+                self._react(context, evaluation, record, run)
+            evaluation.position = record.storage_id
             if clock.now() >= until:
                 break
-        return look
+        return evaluation
 
     def _is_watched(self, context: SensorEvaluationContext, run: DagsterRun) -> bool:
         if self.jobs and run.job_name not in self.jobs:
             return False
-        # Several projects may share one Dagster: the runs of others are theirs to watch.
+        # Several projects may share one Dagster: ignore the runs of others.
         here, origin = context.code_location_origin, run.remote_job_origin
         if here is None or origin is None:
             return True
@@ -135,22 +143,26 @@ class Watch:
         return bool(theirs == here.location_name)
 
     def _react(
-        self, context: SensorEvaluationContext, look: Look, record: EventLogRecord, run: DagsterRun
+        self,
+        context: SensorEvaluationContext,
+        evaluation: Evaluation,
+        record: EventLogRecord,
+        run: DagsterRun,
     ) -> None:
-        if self.starter is not None and not self.starter.led_to(run.tags):
+        if self.starter is not None and not self.starter.triggered(run.tags):
             cause = Cause(
                 key=run.run_id,
                 partition=run.tags.get(PARTITION),
                 tags={tag: run.tags[tag] for tag in (BUSINESS_DATE_TAG,) if tag in run.tags},
                 parent_tags=run.tags,
             )
-            look.requests += self.starter.requests(context.instance, cause)
-        if self.telling.channels:
-            look.told += 1
-            failures = self.telling.tell(self._message(context.instance, record, run))
-            look.failures += failures
+            evaluation.requests += self.starter.requests(context.instance, cause)
+        if self.notifier.channels:
+            evaluation.notified += 1
+            failures = self.notifier.send(self._message(context.instance, record, run))
+            evaluation.failures += failures
             for failure in failures:
-                context.log.error("Run %s could not be told to %s", run.run_id, failure)
+                context.log.error("Notification of run %s failed: %s", run.run_id, failure)
 
     def _message(
         self, instance: DagsterInstance, record: EventLogRecord, run: DagsterRun
@@ -160,35 +172,35 @@ class Watch:
         if self.state.event is DagsterEventType.RUN_FAILURE:
             lines.append(f"Error: {first_line_of_error(instance, record)}")
         title = f"The job {run.job_name} {self.state.verb}"
-        links = {"Dagster": self.telling.link(run)}
+        links = {"Dagster": self.notifier.link(run)}
         return Message(title, "\n".join(lines), self.state.severity, links)
 
-    def _nothing(self, look: Look) -> str:
-        if not look.told:
+    def _skip_reason(self, evaluation: Evaluation) -> str:
+        if not evaluation.notified:
             return f"No watched run {self.state.verb}."
-        words = f"Told people of {look.told} runs that {self.state.verb}."
-        unheard = " ".join(dict.fromkeys(look.failures))
-        return f"{words} Not delivered to {unheard}" if unheard else words
+        words = f"Sent notifications for {evaluation.notified} runs that {self.state.verb}."
+        failed = " ".join(dict.fromkeys(evaluation.failures))
+        return f"{words} Failed channels: {failed}" if failed else words
 
 
 def _changes(
-    instance: DagsterInstance, event: Event, place: int
+    instance: DagsterInstance, event: Event, position: int
 ) -> Iterator[tuple[EventLogRecord, DagsterRun | None]]:
-    """Yield the changes after a place, each with its run; None for a run that was deleted."""
+    """Yield the changes after a position, with their runs; None for deleted runs."""
     records = instance.fetch_run_status_changes(
-        RunStatusChangeRecordsFilter(event, after_storage_id=place),
+        RunStatusChangeRecordsFilter(event, after_storage_id=position),
         limit=MOST_AT_ONCE,
         ascending=True,
     ).records
     run_ids = sorted({record.run_id for record in records})
-    found = instance.get_run_records(RunsFilter(run_ids=run_ids)) if run_ids else ()
-    runs = {record.dagster_run.run_id: record.dagster_run for record in found}
+    run_records = instance.get_run_records(RunsFilter(run_ids=run_ids)) if run_ids else ()
+    runs = {record.dagster_run.run_id: record.dagster_run for record in run_records}
     for record in records:
         yield record, runs.get(record.run_id)
 
 
 def first_line_of_error(instance: DagsterInstance, record: EventLogRecord) -> str:
-    """Return the first line of what went wrong first: the cause, not what Dagster put around it."""
+    """Return the first line of the root cause of a failed run."""
     failed = instance.get_records_for_run(
         record.run_id, of_type=DagsterEventType.STEP_FAILURE, limit=1, ascending=True
     ).records
@@ -196,11 +208,11 @@ def first_line_of_error(instance: DagsterInstance, record: EventLogRecord) -> st
     error = event.step_failure_data.error if event is not None else None
     if error is None:
         entry = record.event_log_entry
-        happened = entry.dagster_event
-        data = happened.job_failure_data if happened is not None else None
+        run_event = entry.dagster_event
+        data = run_event.job_failure_data if run_event is not None else None
         error = data.error if data is not None else None
         if error is None:
-            return _first_line(entry.user_message or (happened.message if happened else "") or "")
+            return _first_line(entry.user_message or (run_event.message if run_event else "") or "")
     while error.cause is not None:
         error = error.cause
     return _first_line(error.message)
@@ -208,43 +220,43 @@ def first_line_of_error(instance: DagsterInstance, record: EventLogRecord) -> st
 
 def _first_line(text: str) -> str:
     lines = text.strip().splitlines()
-    return lines[0][:LONGEST_REASON] if lines else "none was given"
+    return lines[0][:LONGEST_REASON] if lines else "no error message"
 
 
-def _place(cursor: str | None) -> int | None:
+def _parse_cursor(cursor: str | None) -> int | None:
     try:
         return int(json.loads(cursor or "")["after"])
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _written(place: int) -> str:
-    return json.dumps({"after": place})
+def _dump_cursor(position: int) -> str:
+    return json.dumps({"after": position})
 
 
-def build_run_status(declared: Declared, sensor: RunStatusSensor) -> SensorDefinition:
-    """Make the sensor; a channel that the platform lacks refuses to load."""
+def build_run_status(declared: DeclaredSensor, sensor: RunStatusSensor) -> SensorDefinition:
+    """Build the sensor; reject unknown channels."""
     site = declared.loading.site
     watch = Watch(
         name=declared.name,
         state=STATES[sensor.status],
         jobs=frozenset(sensor.watched_jobs),
         starter=None if sensor.job is None else declared.starter(sensor.job),
-        telling=Telling(site, _channels(declared, sensor)),
+        notifier=Notifier(site, _channels(declared, sensor)),
     )
     return declared.define(sensor, sensor.job, watch.evaluate)
 
 
-def _channels(declared: Declared, sensor: RunStatusSensor) -> Mapping[str, Channel]:
-    """Find the channels. Checked here too: the platform may be another than at compile time."""
+def _channels(declared: DeclaredSensor, sensor: RunStatusSensor) -> Mapping[str, Channel]:
+    """Find the channels: the platform may have changed since compilation."""
     offered = declared.loading.site.platform.notifications
     findings = [
         declared.loading.finding(
-            (*declared.path, "notify", place),
+            (*declared.path, "notify", index),
             f"the platform has no channel named '{name}'",
             suggest(name, offered, "Declare it in platform.yaml under notifications."),
         )
-        for place, name in enumerate(sensor.notify)
+        for index, name in enumerate(sensor.notify)
         if name not in offered
     ]
     if findings:

@@ -1,17 +1,19 @@
-"""What the models alone cannot know: references between declarations, and their consistency."""
+"""Rules beyond the models: references between declarations, and their consistency."""
 
 from collections.abc import Iterator
 
 from floe.spec.findings import Problem
-from floe.spec.rules.calendars import check_calendars
-from floe.spec.rules.datasets import check_datasets
+from floe.spec.rules.dataset_rules import check_datasets
 from floe.spec.rules.draft import Draft
-from floe.spec.rules.flow import check_flow
-from floe.spec.rules.governance import check_governance
-from floe.spec.rules.orchestration import check_orchestration
-from floe.spec.rules.partitions import check_partitions
-from floe.spec.rules.platforms import check_platform, check_profiles
-from floe.spec.rules.processes import check_processes
+from floe.spec.rules.orchestration_rules import check_orchestration
+from floe.spec.rules.partition_rules import check_partitions
+from floe.spec.rules.process_rules import check_flow, check_processes
+from floe.spec.rules.project_rules import (
+    check_calendars,
+    check_governance,
+    check_platform,
+    check_profiles,
+)
 
 __all__ = ["Draft", "check_platform", "check_profiles", "check_project"]
 

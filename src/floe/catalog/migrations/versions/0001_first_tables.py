@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from floe.catalog.stores import store_for
-from floe.catalog.types import Identifier, JsonText, RunUuid, UtcTime, YesNo
+from floe.catalog.tables.types import Identifier, JsonText, RunUuid, UtcTime, YesNo
 
 revision = "0001"
 down_revision = None
@@ -24,7 +24,7 @@ PLACE = sa.String(1000)
 ZONE = sa.String(60)
 HASH = sa.String(64)
 
-# In the order in which they can be dropped.
+# Ordered so that they can be dropped one after the other.
 TABLES = (
     "dataset_search",
     "change",
@@ -81,7 +81,7 @@ def downgrade() -> None:
 
 
 def row_id(name: str) -> sa.Column[Any]:
-    """A number that the database gives, and nobody else."""
+    """Return an id column that only the database assigns."""
     return sa.Column(name, Identifier, sa.Identity(always=True), primary_key=True)
 
 
@@ -98,7 +98,7 @@ def optional(name: str, kind: Any, **options: Any) -> sa.Column[Any]:
 
 
 def refers(name: str, target: str, **options: Any) -> sa.Column[Any]:
-    """A reference that must be there; `nullable` or `primary_key` say otherwise."""
+    """Return a foreign key column, NOT NULL unless `options` say otherwise."""
     return sa.Column(name, Identifier, sa.ForeignKey(target), **{"nullable": False, **options})
 
 
@@ -527,12 +527,12 @@ def create_partitioned_events(columns: tuple[sa.Column[Any], ...]) -> None:
         "run_event",
         required("event_id", Identifier, server_default=sa.Identity(always=True)),
         *columns,
-        # PostgreSQL has no unique key without the column that it partitions by.
+        # On PostgreSQL a unique key must include the partition column.
         sa.PrimaryKeyConstraint("event_day", "event_hash"),
         postgresql_partition_by="RANGE (event_day)",
     )
     op.create_index("idx_event_id", "run_event", ["event_id"])
-    # A payload comes compressed: to try again costs time and saves nothing.
+    # Payloads are already compressed: compressing them again saves nothing.
     op.execute("ALTER TABLE run_event ALTER COLUMN payload_json SET STORAGE EXTERNAL")
     op.execute("CREATE TABLE run_event_default PARTITION OF run_event DEFAULT")
 

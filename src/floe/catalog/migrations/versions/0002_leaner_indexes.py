@@ -1,9 +1,8 @@
-"""Fewer and smaller indexes where events write most.
+"""Drop indexes of the tables that events write most, and make others partial.
 
-Column edges are known by what they say, without a number of their own: they are the most rows that
-an event has, and four indexes cost more than the rest of it. The rows are put aside and back,
-because not every store can take a column out of a table. And columns that are nearly always empty
-are indexed only where they are not.
+Column edges lose their surrogate key: they are most of the rows of an event, and maintaining four
+indexes costs more than the rest of it. The rows are copied to a temporary table and back, because
+not every store can drop a column. Columns that are nearly always NULL get partial indexes.
 """
 
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from floe.catalog.types import Identifier
+from floe.catalog.tables.types import Identifier
 
 revision = "0002"
 down_revision = "0001"
@@ -36,9 +35,9 @@ def upgrade() -> None:
     op.create_index("idx_column_edge_source", "column_edge", [*SOURCE])
     put_back()
     for name, table, column in of_some():
-        given = sa.text(f"{column} IS NOT NULL")
+        not_null = sa.text(f"{column} IS NOT NULL")
         op.drop_index(name, table)
-        op.create_index(name, table, [column], sqlite_where=given, postgresql_where=given)
+        op.create_index(name, table, [column], sqlite_where=not_null, postgresql_where=not_null)
 
 
 def downgrade() -> None:
@@ -58,7 +57,7 @@ def downgrade() -> None:
 
 
 def of_some() -> tuple[tuple[str, str, str], ...]:
-    """DB2 cannot leave rows out of an index, and so keeps what it has."""
+    """Return the partial indexes; DB2 does not support them and keeps the full ones."""
     return OF_SOME if op.get_context().dialect.name in ("sqlite", "postgresql") else ()
 
 

@@ -1,13 +1,13 @@
-"""Datasets know whether somebody has said by hand what they are.
+"""Mark datasets that a person has curated.
 
-Until now events changed what a steward had set. A dataset that somebody asked for or changed by
-the API before there was this column is known by the request, or by the audit log.
+Until now events overwrote the edits of stewards. Datasets that were curated before this column
+existed are recognized by their registration request or by the audit log.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-from floe.catalog.types import YesNo
+from floe.catalog.tables.types import YesNo
 
 revision = "0003"
 down_revision = "0002"
@@ -16,7 +16,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # The default is the database's, because events name only the columns that they fill.
+    # A server default, because the event recorder inserts only the columns that it fills.
     op.add_column("dataset", sa.Column("curated", YesNo(), server_default="N", nullable=False))
     op.execute(
         "UPDATE dataset SET curated = 'Y' "

@@ -1,17 +1,17 @@
-"""People log in with a link or a token and get a session, which expires and can be revoked."""
+"""Add login sessions, which expire and can be revoked."""
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.sql import quoted_name
 
-from floe.catalog.types import Identifier, UtcTime
+from floe.catalog.tables.types import Identifier, UtcTime
 
 revision = "0004"
 down_revision = "0003"
 branch_labels = None
 depends_on = None
 
-# ibm_db_sa would quote it, and in quotes it would be another, lower-case table.
+# ibm_db_sa would quote the name, and on DB2 that would be a different, lower-case table.
 SESSION = quoted_name("session", quote=False)
 
 

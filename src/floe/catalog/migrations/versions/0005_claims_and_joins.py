@@ -1,13 +1,13 @@
-"""What floe writes and reports itself is marked; drift claims and joins have tables of their own.
+"""Mark datasets and runs of floe itself; add tables for drift claims and joins.
 
 Until now an event from outside could change versions and runs that floe had written, and a join of
-two datasets could not be undone. What floe wrote before is known by who produced it.
+two datasets could not be undone. floe's earlier rows are recognized by their process.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-from floe.catalog.types import Identifier, JsonText, UtcTime, YesNo
+from floe.catalog.tables.types import Identifier, JsonText, UtcTime, YesNo
 
 revision = "0005"
 down_revision = "0004"
@@ -63,7 +63,7 @@ def upgrade() -> None:
 
 
 def _mark_own() -> None:
-    # The defaults are the database's, because events name only the columns that they fill.
+    # Server defaults, because the event recorder inserts only the columns that it fills.
     for table, column in (("dataset", "floe_writes"), ("process_run", "own")):
         op.add_column(table, sa.Column(column, YesNo(), server_default="N", nullable=False))
     op.execute(f"UPDATE process_run SET own = 'Y' WHERE process_id IN ({OWN_PROCESSES})")  # noqa: S608

@@ -1,0 +1,1 @@
+"""Join duplicate datasets, split them again, and fold datasets with dated names."""
