@@ -1,7 +1,7 @@
-"""Make a week of data for the demo: three feeds as others deliver them, and a risk database.
+"""Create a week of demo data: three delivered feeds and a risk database.
 
-The same bytes on every run. A file that is already right is left alone, so that nothing
-looks like a new delivery; `--corrupt fx:2026-09-01` spoils one, and a run without it heals it.
+Every run creates the same bytes. Files that are already correct are not written, so that nothing
+looks like a new delivery. `--corrupt fx:2026-09-01` corrupts one file; the next run restores it.
 """
 
 import argparse
@@ -19,9 +19,9 @@ BAD_LINES_DAY = date(2026, 9, 1)
 RATES = {"EUR": 1.0, "USD": 1.17, "GBP": 0.86, "CHF": 0.94}
 RATES |= {"JPY": 172.4, "SEK": 11.05, "NOK": 11.7, "PLN": 4.26}
 LIMITS = {"AAA": 110, "AA": 95, "A": 80, "BBB": 65, "BB": 50, "B": 35, "CCC": 20}
-"""Millions of euro that a counterparty of each rating may owe."""
+"""Limit of a counterparty by rating, in millions of euro."""
 NOTIONALS = {"loan": (1, 9), "bond": (1, 6), "swap": (10, 60), "forward": (5, 30)}
-"""The least and the most that a position of each product is about, in millions of euro."""
+"""Smallest and largest notional of a position by product, in millions of euro."""
 RIVERS = "Alster/DE Aare/CH Brenta/IT Clyde/GB Ebro/ES Glomma/NO Meuse/BE Odra/PL Po/IT Lot/FR"
 NAMES = [
     (*river.split("/"), sector)
@@ -37,13 +37,13 @@ create table credit_limit (counterparty_id bigint primary key, limit_eur decimal
 """
 
 
-def dice(*seed: object) -> Random:
-    """Chance that is the same for the same seed, whatever was drawn before."""
-    return Random(":".join(map(str, seed)))  # noqa: S311, nothing here is secret
+def random_for(*seed: object) -> Random:
+    """Return a generator that depends only on the seed, not on earlier draws."""
+    return Random(":".join(map(str, seed)))  # noqa: S311, not used for security
 
 
 def fx_line(day: date, currency: str) -> str:
-    drift = 0 if currency == "EUR" else dice(currency, day).uniform(-0.01, 0.01)
+    drift = 0 if currency == "EUR" else random_for(currency, day).uniform(-0.01, 0.01)
     return f"{day},{currency},{RATES[currency] * (1 + drift):.8f}"
 
 
@@ -51,36 +51,36 @@ def fx(day: date) -> list[str]:
     return ["as_of,currency,rate", *(fx_line(day, currency) for currency in RATES)]
 
 
-def position_line(day: date, number: int) -> str:
-    deal, today = dice("position", number), dice("position", number, day)
+def position_line(day: date, position_id: int) -> str:
+    deal, today = random_for("position", position_id), random_for("position", position_id, day)
     party, currency = deal.choice(TRADING), deal.choice(list(RATES))
     product = deal.choice(list(NOTIONALS))
     notional = deal.uniform(*NOTIONALS[product]) * 1_000_000 * RATES[currency]
     share = 1.0 if product in ("loan", "bond") else deal.uniform(-0.04, 0.06)
     value = notional * (share + today.uniform(-0.01, 0.01))
     maturity = DAYS[-1] + timedelta(days=deal.randint(30, 3650))
-    deal_of = f"{number},{party},{product.upper()}-{deal.randint(1, 3)},{product},{currency}"
+    deal_of = f"{position_id},{party},{product.upper()}-{deal.randint(1, 3)},{product},{currency}"
     return f"{day},{deal_of},{notional:.2f},{value:.2f},{maturity}"
 
 
 def positions(day: date) -> list[str]:
-    """The book of a day: each day five positions end and seven begin."""
+    """The positions of a day: each day five end and seven begin."""
     first, count = 10_001 + 5 * DAYS.index(day), 495 + 2 * DAYS.index(day)
     header = (
         "as_of,position_id,counterparty_id,book,product,currency,notional,market_value,maturity"
     )
-    return [header, *(position_line(day, number) for number in range(first, first + count))]
+    return [header, *(position_line(day, first + index) for index in range(count))]
 
 
 def collateral_line(as_of: str, party: int) -> str:
-    chance = dice("collateral", party)
-    currency = chance.choice(list(RATES))
-    amount = chance.uniform(1e6, 1.5e7) * RATES[currency]
-    return f"{as_of};{party};{currency};{amount:.2f};{chance.choice((0, 0.05, 0.15)):.4f}"
+    random = random_for("collateral", party)
+    currency = random.choice(list(RATES))
+    amount = random.uniform(1e6, 1.5e7) * RATES[currency]
+    return f"{as_of};{party};{currency};{amount:.2f};{random.choice((0, 0.05, 0.15)):.4f}"
 
 
 def collateral(day: date) -> list[str]:
-    """Two counterparties in three gave some. The trailer counts every line sent, bad ones too."""
+    """Two counterparties in three post some. The trailer counts every line, also invalid ones."""
     as_of = f"{day:%d.%m.%Y}"
     lines = [collateral_line(as_of, party) for party in TRADING if party % 3]
     if day == BAD_LINES_DAY:
@@ -95,12 +95,12 @@ def risk_database() -> bytes:
     """The counterparties and their limits, as the bytes of a SQLite file."""
     database = sqlite3.connect(":memory:")
     database.executescript(TABLES)
-    for number, (river, country, sector) in enumerate(NAMES, start=1):
-        rating = list(LIMITS)[number % len(LIMITS)]
-        row = (number, f"{river} {sector}", country, sector, rating, number != INACTIVE)
+    for party, (river, country, sector) in enumerate(NAMES, start=1):
+        rating = list(LIMITS)[party % len(LIMITS)]
+        row = (party, f"{river} {sector}", country, sector, rating, party != INACTIVE)
         database.execute("insert into counterparty values (?, ?, ?, ?, ?, ?)", row)
-        if number not in WITHOUT_LIMIT:
-            limit = (number, LIMITS[rating] * 1_000_000)
+        if party not in WITHOUT_LIMIT:
+            limit = (party, LIMITS[rating] * 1_000_000)
             database.execute("insert into credit_limit values (?, ?)", limit)
     database.commit()
     content = database.serialize()
@@ -113,24 +113,25 @@ def manifest(name: str, content: bytes, rows: int) -> bytes:
     return json.dumps({"files": [file], "rows": rows}, indent=2).encode()
 
 
-def spoil(content: bytes) -> bytes:
-    """Change the last digit: of a value under a checksum, or of the trailer's count."""
+def corrupt_content(content: bytes) -> bytes:
+    """Change the last digit: of a value covered by a checksum, or of the trailer's count."""
     return content[:-2] + (b"1" if content[-2:-1] == b"0" else b"0") + content[-1:]
 
 
 def all_files(corrupt: str | None = None) -> Iterator[tuple[str, bytes]]:
-    """Every file with its content; a manifest after the file that it vouches for."""
+    """Yield every file with its content; a manifest comes after its file."""
     yield "risk.db", risk_database()
     for feed, day in ((feed, day) for feed in FEEDS for day in DAYS):
         lines, folder = FEEDS[feed](day), f"landing/{feed}/{day}"
         content = "".join(f"{line}\n" for line in lines).encode()
-        yield f"{folder}/{feed}.csv", spoil(content) if corrupt == f"{feed}:{day}" else content
+        is_corrupt = corrupt == f"{feed}:{day}"
+        yield f"{folder}/{feed}.csv", corrupt_content(content) if is_corrupt else content
         if feed != "collateral":
             yield f"{folder}/manifest.json", manifest(f"{feed}.csv", content, len(lines) - 1)
 
 
 def write(path: Path, content: bytes) -> bool:
-    """Write a file whole or not at all; tell whether it had to be written."""
+    """Write a file atomically; return whether it had to be written."""
     if path.exists() and path.read_bytes() == content:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,12 +143,12 @@ def write(path: Path, content: bytes) -> bool:
 
 def main(words: list[str] | None = None) -> None:
     deliveries = [f"{feed}:{day}" for feed in FEEDS for day in DAYS]
-    parser = argparse.ArgumentParser(description="Make a week of data for the demo.")
+    parser = argparse.ArgumentParser(description="Create a week of demo data.")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "data")
     parser.add_argument("--corrupt", choices=deliveries, metavar="FEED:DATE")
     chosen = parser.parse_args(words)
     written = [write(chosen.folder / name, data) for name, data in all_files(chosen.corrupt)]
-    sys.stdout.write(f"{len(written)} files, {sum(written)} of them written anew.\n")
+    sys.stdout.write(f"{len(written)} files, {sum(written)} of them written.\n")
 
 
 if __name__ == "__main__":

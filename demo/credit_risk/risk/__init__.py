@@ -1,1 +1,1 @@
-"""Python of the credit-risk project: what SQL says badly."""
+"""Python functions of the credit-risk project, for what is hard to write in SQL."""

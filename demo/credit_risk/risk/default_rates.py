@@ -20,19 +20,19 @@ OBSERVED = {
 
 
 def estimate(counterparties: DataFrame, *, floor: float) -> DataFrame:
-    """Return the probability of default of every rating that a counterparty has."""
+    """Return the probability of default of every rating in use."""
     import pandas as pd
 
     curve = smooth(OBSERVED, floor)
     ratings = sorted(set(counterparties["rating"]), key=list(curve).index)
-    return pd.DataFrame({"rating": ratings, "probability": [curve[one] for one in ratings]})
+    return pd.DataFrame({"rating": ratings, "probability": [curve[rating] for rating in ratings]})
 
 
 def smooth(observed: dict[str, float], floor: float) -> dict[str, float]:
-    """Lift each rate to the floor, and to that of the better ratings."""
+    """Raise each rate to at least the floor and the rates of all better ratings."""
     curve: dict[str, float] = {}
-    least = floor
+    lowest = floor
     for rating, rate in observed.items():
-        least = max(least, rate)
-        curve[rating] = least
+        lowest = max(lowest, rate)
+        curve[rating] = lowest
     return curve

@@ -1,7 +1,7 @@
-"""Seal a feed: list its files with their checksums, as the regulator's gateway demands.
+"""Write a receipt for a feed: its files with their checksums, as the regulator's gateway requires.
 
-An old script, as many houses have them. It knows nothing of floe but the file that
-FLOE_RUN_FILE names: where its inputs and outputs are, and for which business date.
+A typical legacy script. The only part of floe it uses is the file named by FLOE_RUN_FILE, which
+has the paths of its inputs and outputs and the business date.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
--- What the collateral of a counterparty is worth in euro, after its haircut.
+-- The value of each counterparty's collateral in euro, after the haircut.
 select
     c.counterparty_id,
     sum(c.amount / r.rate * (1 - c.haircut)) as amount_eur

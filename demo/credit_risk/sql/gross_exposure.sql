@@ -1,4 +1,4 @@
--- Today's value plus what it may grow to: an add-on by product.
+-- Today's value plus an add-on by product for future growth.
 select
     as_of,
     counterparty_id,

@@ -1,5 +1,5 @@
--- One row for each position, in euro. A currency without a rate leaves no amount,
--- and the check on the result rejects it.
+-- One row for each position, in euro. Without a rate for its currency the amount is null,
+-- and the check on the result rejects the version.
 select
     p.as_of,
     p.position_id,

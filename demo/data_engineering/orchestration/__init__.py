@@ -1,1 +1,1 @@
-"""What Dagster loads of the shop."""
+"""The shop's Dagster code."""

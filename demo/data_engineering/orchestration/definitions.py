@@ -1,4 +1,4 @@
-"""All of the shop, as Dagster loads it."""
+"""The definitions of the shop, as Dagster loads them."""
 
 from floe import FloeDefinitions
 

@@ -1,10 +1,10 @@
-"""What the shop's systems deliver each day: made up, and the same whenever it is asked for."""
+"""Daily deliveries of the shop's systems: generated data, the same on every run."""
 
 from datetime import date
 
 from dagster import AssetExecutionContext, asset
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's users call it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias in Spark code
 
 CUSTOMERS, PRODUCTS, ORDERS, ITEMS = 50, 20, 200, 600
 COUNTRIES = ("AT", "DE", "FR", "IT", "NL")
@@ -14,7 +14,7 @@ SEED = 42
 
 @asset(key=["bronze", "raw_customers"])
 def raw_customers(context: AssetExecutionContext) -> DataFrame:
-    """Who signed up on a day."""
+    """Customers who signed up on a day."""
     day = _day(context)
     return _rows(day, CUSTOMERS).select(
         _id(day, F.col("id")).alias("customer_id"),
@@ -26,7 +26,7 @@ def raw_customers(context: AssetExecutionContext) -> DataFrame:
 
 @asset(key=["bronze", "raw_products"])
 def raw_products(context: AssetExecutionContext) -> DataFrame:
-    """What came into the shop on a day."""
+    """Products added on a day."""
     day = _day(context)
     return _rows(day, PRODUCTS).select(
         _id(day, F.col("id")).alias("product_id"),
@@ -39,11 +39,11 @@ def raw_products(context: AssetExecutionContext) -> DataFrame:
 
 @asset(key=["bronze", "raw_orders"])
 def raw_orders(context: AssetExecutionContext) -> DataFrame:
-    """What was ordered on a day, by whom."""
+    """Orders of a day."""
     day = _day(context)
     return _rows(day, ORDERS).select(
         _id(day, F.col("id")).alias("order_id"),
-        _id(day, _number_below(CUSTOMERS, day, 4)).alias("customer_id"),
+        _id(day, _random_below(CUSTOMERS, day, 4)).alias("customer_id"),
         F.when(_random(day, 5) < 0.9, "completed").otherwise("cancelled").alias("status"),
         _on(day),
     )
@@ -51,13 +51,13 @@ def raw_orders(context: AssetExecutionContext) -> DataFrame:
 
 @asset(key=["bronze", "raw_order_items"])
 def raw_order_items(context: AssetExecutionContext) -> DataFrame:
-    """Which products were in the orders of a day."""
+    """Items of the orders of a day."""
     day = _day(context)
     return _rows(day, ITEMS).select(
         _id(day, F.col("id")).alias("order_item_id"),
-        _id(day, _number_below(ORDERS, day, 6)).alias("order_id"),
-        _id(day, _number_below(PRODUCTS, day, 7)).alias("product_id"),
-        (_number_below(5, day, 8) + 1).cast("int").alias("quantity"),
+        _id(day, _random_below(ORDERS, day, 6)).alias("order_id"),
+        _id(day, _random_below(PRODUCTS, day, 7)).alias("product_id"),
+        (_random_below(5, day, 8) + 1).cast("int").alias("quantity"),
         _on(day),
     )
 
@@ -67,26 +67,26 @@ def _day(context: AssetExecutionContext) -> date:
 
 
 def _rows(day: date, count: int) -> DataFrame:
-    # In one slice: what is made up goes by the slice, and must not differ between machines.
+    # One slice, because rand() depends on the slice and must not differ between machines.
     return SparkSession.builder.getOrCreate().range(0, count, 1, 1)
 
 
-def _id(day: date, number: Column) -> Column:
-    """Number things so that no two days share a number."""
-    return F.lit(day.toordinal() * 1000) + number
+def _id(day: date, index: Column) -> Column:
+    """Return ids that no two days share."""
+    return F.lit(day.toordinal() * 1000) + index
 
 
 def _random(day: date, which: int) -> Column:
     return F.rand(SEED + 100 * day.toordinal() + which)
 
 
-def _number_below(count: int, day: date, which: int) -> Column:
+def _random_below(count: int, day: date, which: int) -> Column:
     return F.floor(_random(day, which) * count)
 
 
 def _one_of(words: tuple[str, ...], day: date, which: int) -> Column:
     listed = F.array(*map(F.lit, words))
-    return F.element_at(listed, (_number_below(len(words), day, which) + 1).cast("int"))
+    return F.element_at(listed, (_random_below(len(words), day, which) + 1).cast("int"))
 
 
 def _on(day: date) -> Column:
