@@ -1,1 +1,1 @@
-"""Speed, measured: each module yields ratios against a peer or a limit taken in the same run."""
+"""Benchmarks: each module yields ratios to a peer or a limit measured in the same run."""

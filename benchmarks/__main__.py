@@ -1,4 +1,4 @@
-"""Run the benchmarks: each line measured, target, MET or MISSED. `make bench [ONLY=lineage]`."""
+"""Run the benchmarks and compare them with their targets: `make bench [ONLY=lineage]`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.result import Result
 
 HERE = Path(__file__).parent
-# In the order in which floe is built.
+# From the lower packages to the upper ones.
 MODULES = (
     "validate",
     "lineage",
@@ -21,6 +21,7 @@ MODULES = (
     "reads",
     "startup",
     "client_import",
+    "commands",
     "pipeline",
     "backfill",
     "triggers",
@@ -30,7 +31,7 @@ MODULES = (
 
 
 def chosen() -> list[str]:
-    """All modules, or those that ONLY names."""
+    """Return all modules, or those that ONLY names."""
     only = os.environ.get("ONLY", "").replace(",", " ").split()
     return [name for name in MODULES if not only or name in only]
 
@@ -43,7 +44,7 @@ def results() -> Iterator[tuple[str, Result]]:
 
 
 def show(result: Result) -> str:
-    """One line for people."""
+    """Format a result as a line of text."""
     sign = "≤" if result.better == "lower" else "≥"
     verdict = "MET" if result.met else "MISSED"
     measured = f"{result.measured:.2f}{result.unit}"
@@ -54,7 +55,7 @@ def show(result: Result) -> str:
 
 
 def main() -> int:
-    """Print every line, keep them in results.json, and fail on a miss."""
+    """Print all results, store them in results.json, and fail if a target is missed."""
     started = time.monotonic()
     lines = []
     for module, result in results():

@@ -1,8 +1,8 @@
-"""A backfill: 120 partitions in batches of 10, against one Dagster run for each partition.
+"""Backfills: 120 partitions in batches of 10, compared with one Dagster run per partition.
 
-Both make the same two Python assets of the same project, in this process and on the same Dagster
-home, batch by batch in turns, so that a busy moment hits both alike. The assets do nothing: what
-is measured is what runs cost, which is what batches are to save.
+Both compute the same two Python assets of the same project, in this process and on the same
+Dagster home, batch by batch in turns, so that other load affects both alike. The assets do nothing:
+the benchmark measures the cost of runs, which batches save.
 """
 
 import tempfile
@@ -15,9 +15,9 @@ from pathlib import Path
 from dagster import AssetKey
 
 from benchmarks.result import Result
-from floe.orchestration.backfilling.driving import Watcher, Wish
-from floe.orchestration.backfilling.inline import QUIET
-from floe.orchestration.backfilling.opening import Opened, opened
+from floe.orchestration.backfilling.driver import Overrides, Watcher
+from floe.orchestration.backfilling.in_process_launcher import QUIET
+from floe.orchestration.backfilling.open_backfill import OpenBackfill, open_backfill
 
 PARTITIONS, BATCH = 120, 10
 NAME = "spring"
@@ -51,11 +51,11 @@ def clean(context: AssetExecutionContext) -> None:
 
 
 def run() -> Iterator[Result]:
-    """One line: how many times faster batches are."""
+    """Measure how many times faster batches are."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "floe.yaml").write_text(FLOE_YAML)
         (Path(folder) / "bench_assets.py").write_text(ASSETS)
-        with opened(Path(folder), NAME) as found:
+        with open_backfill(Path(folder), NAME) as found:
             single, batched = _measure(found)
     yield Result(
         f"backfill, {PARTITIONS} partitions in batches of {BATCH}, against a run for each",
@@ -66,24 +66,24 @@ def run() -> Iterator[Result]:
     )
 
 
-def _measure(found: Opened) -> tuple[float, float]:
-    """Return the seconds of a run for each partition, and those of batches."""
+def _measure(found: OpenBackfill) -> tuple[float, float]:
+    """Return the seconds with a run per partition, and with batches."""
     job = found.parts.definitions().resolve_job_def(found.job)
-    launcher, plan = found.launcher(), found.drive.plan(Wish())
+    launcher, plan = found.launcher(), found.driver.plan(Overrides())
 
     def make_each(keys: tuple[str, ...]) -> None:
         for key in keys:
             result = job.execute_in_process(QUIET, found.instance, partition_key=key)
             assert result.success
 
-    # The first run of each pays for what both need afterwards.
+    # The first run of each also pays for shared setup.
     make_each(plan.keys[:1])
     single = batched = 0.0
     for batch in plan.batches:
         single += _seconds(partial(make_each, batch.keys))
         alone = replace(plan, batches=(batch,))
-        batched += _seconds(partial(found.drive.run, alone, launcher, Watcher()))
-    assert found.drive.standing(plan).done == PARTITIONS
+        batched += _seconds(partial(found.driver.run, alone, launcher, Watcher()))
+    assert found.driver.progress(plan).done == PARTITIONS
     for name in ("raw", "clean"):
         assert len(found.instance.get_materialized_partitions(AssetKey(name))) == PARTITIONS
     return single, batched

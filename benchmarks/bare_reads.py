@@ -1,4 +1,4 @@
-"""The bare SQL that fetches what answers of the API are made of."""
+"""The bare SQL that fetches the rows of the API's responses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,6 +35,16 @@ CONTRACT = " UNION ALL ".join(
 RUN_COLUMNS = (
     "r.run_id, r.run_uuid, r.process_id, p.process_key, r.business_date, r.partition_key, "
     "r.start_ts, r.end_ts, r.status, r.attempt, r.parent_run_uuid, r.historical"
+)
+LAST_SUCCESS = (
+    f"SELECT {RUN_COLUMNS} FROM dataset_version v "
+    "JOIN process_run r ON r.run_uuid = v.produced_by_run_id "
+    "JOIN process p ON p.process_id = r.process_id "
+    "WHERE v.dataset_id = %s AND r.status = 'SUCCESS' ORDER BY v.produced_at DESC LIMIT 1"
+)
+SQL_OF = (
+    "SELECT transform_meta FROM lineage_edge WHERE source_type = 'PROCESS' AND source_id = %s "
+    "AND ended_at IS NULL AND transform_meta IS NOT NULL LIMIT 1"
 )
 RUNS_OF = (
     f"SELECT {RUN_COLUMNS} FROM process_run r JOIN process p USING (process_id) "
@@ -83,7 +93,7 @@ NODES = {
 
 
 class Driver:
-    """A bare connection that fetches what an answer is made of."""
+    """A bare connection that fetches the rows of a response."""
 
     def __init__(self, dsn: str) -> None:
         self._connection = psycopg.connect(dsn, autocommit=True)
@@ -98,12 +108,14 @@ class Driver:
         self.fetch(COLUMNS_OF, found[0][-1])
         self.fetch(VERSIONS, number)
         self.fetch(NEIGHBOURS, number, number)
+        self.fetch(LAST_SUCCESS, number)
         return found
 
     def process(self, number: int) -> Rows:
         found = self.fetch(PROCESS, number)
         self.fetch(CONTRACT, number, number)
         self.fetch(RUNS_OF, number)
+        self.fetch(SQL_OF, number)
         return found
 
     def run(self, run_uuid: str) -> Rows:
@@ -128,7 +140,7 @@ class Driver:
         """Fetch the graph below a dataset level by level, and encode it."""
         seen, frontier = {("DATASET", number): 0}, {"DATASET": [number]}
         edges = []
-        # A step of depth leads over a process to the next dataset.
+        # One step of depth goes through a process to the next dataset.
         for level in range(1, 2 * depth + 1):
             found: dict[str, list[int]] = {}
             for kind, ids in frontier.items():

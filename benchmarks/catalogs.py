@@ -1,7 +1,7 @@
-"""Big catalogs for the benchmarks: many business domains, each a layered graph of its own.
+"""Big catalogs for the benchmarks: many business domains, each with its own layered graph.
 
-The first domains of a big catalog are exactly those of a small one, so that the same question
-has the same answer in both.
+The first domains of a big catalog are exactly those of a small one, so that the same query
+has the same result in both.
 """
 
 import hashlib
@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from sqlalchemy import select
 
-from floe.catalog import words
+from floe.catalog import search_index
 from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.migrate import SCRIPTS, upgrade_catalog
-from floe.catalog.search import documents, reindex_datasets
 from floe.catalog.stores import sqlite
+from floe.catalog.tables import Dataset
 
 WORK = Path(__file__).parent / ".work"
 MOMENT = "2026-09-01 06:00:00.000000"
@@ -63,7 +64,7 @@ EDGE_COLUMNS = (
     "last_seen",
     "created_at",
 )
-# Some datasets, like customers or rates, are read all over their domain.
+# Some datasets, such as customers or rates, are read by their whole domain.
 HUBS = 6
 READS_A_HUB = 0.1
 
@@ -88,7 +89,7 @@ class Domain:
 
 
 def make_domain(number: int) -> Domain:
-    """Lay out a domain: each process reads the layers just before its own, near its position."""
+    """Create a domain: each process reads the preceding layers, near its own position."""
     chance = random.Random(number)
     datasets = [f"dom{number:03d}.raw.t{i:05d}" for i in range(2 * PROCESSES_PER_LAYER)]
     layers = [list(range(len(datasets)))]
@@ -121,13 +122,13 @@ def _near(chance: random.Random, layer: list[int], place: float) -> int:
 
 
 def index_catalog(catalog: Catalog) -> None:
-    """Make every dataset of a catalog findable."""
+    """Index every dataset of a catalog for the search."""
     with catalog.writing() as session:
-        reindex_datasets(session)
+        search_index.index_datasets(session, session.scalars(select(Dataset.dataset_id)))
 
 
 def make_domains(edges: int) -> list[Domain]:
-    """Make domains until they have this many edges."""
+    """Create domains until they have this many edges."""
     domains: list[Domain] = []
     while edges > 0:
         domains.append(make_domain(len(domains)))
@@ -136,7 +137,7 @@ def make_domains(edges: int) -> list[Domain]:
 
 
 def _links(domain: Domain) -> Iterator[tuple[str, int, str, int, str, str]]:
-    """Every edge as it was observed; every second process declares its own, too."""
+    """Return every edge as observed; every second process also declares its edges."""
     for process, (reads, writes) in enumerate(zip(domain.reads, domain.writes, strict=True)):
         for known_by in ("OBSERVED", "DECLARED")[: 1 + process % 2]:
             for dataset in reads:
@@ -146,7 +147,7 @@ def _links(domain: Domain) -> Iterator[tuple[str, int, str, int, str, str]]:
 
 
 def graph_rows(edges: int) -> list[Rows]:
-    """The tables of a catalog with this many edges, mixed up as they come in over the years."""
+    """Return the tables of a catalog with this many edges, in random order as over years."""
     domains, chance = make_domains(edges), random.Random(edges)
     dataset_ids = _numbers(chance, [len(domain.datasets) for domain in domains])
     process_ids = _numbers(chance, [len(domain.reads) for domain in domains])
@@ -175,7 +176,7 @@ def graph_rows(edges: int) -> list[Rows]:
 
 
 def _numbers(chance: random.Random, sizes: list[int]) -> list[list[int]]:
-    """Hand out row numbers 1, 2, 3 … at random to parts of these sizes."""
+    """Assign row ids 1, 2, 3 … at random to parts of these sizes."""
     numbers = list(range(1, sum(sizes) + 1))
     chance.shuffle(numbers)
     return [[numbers.pop() for _ in range(size)] for size in sizes]
@@ -200,7 +201,7 @@ def sqlite_catalog(
     tables: Callable[[], list[Rows]],
     finish: Callable[[Catalog], None] = lambda catalog: None,
 ) -> Path:
-    """Return a SQLite catalog with these rows, made once and kept until its making changes."""
+    """Return a SQLite catalog with these rows, cached until this code changes."""
     WORK.mkdir(exist_ok=True)
     path = WORK / f"{name}-{_recipe()}.db"
     if path.exists():
@@ -212,7 +213,7 @@ def sqlite_catalog(
     upgrade_catalog(catalog)
     catalog.close()
     with closing(sqlite3.connect(unfinished)) as connection:
-        # A half-made file is thrown away, so it need not be safe.
+        # An incomplete file is discarded, so it need not be durable.
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA cache_size = -500000")
         for part in tables():
@@ -229,7 +230,7 @@ def sqlite_catalog(
 
 
 def _recipe() -> str:
-    indexing = (words.__file__, documents.__file__, sqlite.__file__)
+    indexing = (search_index.__file__, sqlite.__file__)
     sources = [Path(__file__), *map(Path, indexing), *sorted(SCRIPTS.rglob("*.py"))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
@@ -255,7 +256,7 @@ def fill_postgresql(
         connection.execute("VACUUM ANALYZE")
 
 
-# The most frequent words of the search catalog; behind them comes a long tail of rare ones.
+# The most frequent words of the search catalog; a long tail of rare ones follows.
 COMMON = (
     "customers orders trades positions exposure limits rates prices accounts payments ledger "
     "balances invoices products contracts collateral counterparties deals fees risk credit market "
@@ -265,7 +266,7 @@ LAYER_NAMES = ("landing", "bronze", "silver", "gold", "mart", "sandbox")
 
 
 def make_vocabulary(size: int = 3_000) -> list[str]:
-    """Words, the most frequent first."""
+    """Return the words, most frequent first."""
     chance = random.Random(7)
     syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er")]
     rare = {"".join(chance.choices(syllables, k=chance.randint(2, 4))) for _ in range(size)}
@@ -273,15 +274,15 @@ def make_vocabulary(size: int = 3_000) -> list[str]:
 
 
 def search_rows(datasets: int) -> list[Rows]:
-    """A catalog to be searched: names, descriptions, owners, tags and columns."""
+    """Return a catalog for searches: names, descriptions, owners, tags and columns."""
     chance, vocabulary = random.Random(datasets), make_vocabulary()
-    # As in any language, the n-th word is about n times rarer than the first.
+    # As in any language, the n-th word is about n times rarer than the first (Zipf).
     weights = list(accumulate(1 / (rank + 3) for rank in range(len(vocabulary))))
 
     def say(count: int) -> list[str]:
         return chance.choices(vocabulary, cum_weights=weights, k=count)
 
-    # A team looks after one kind of data, mostly in one format.
+    # A team owns one kind of data, mostly in one format.
     formats = ("ICEBERG", "CSV", "PARQUET")
     teams = [
         (f"{word} team", vocabulary[number % 12], formats[number % 3])

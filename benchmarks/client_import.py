@@ -1,4 +1,4 @@
-"""What a job pays for `import floe.client`, against a Python that does nothing."""
+"""The cost of `import floe.client`, compared with a Python that does nothing."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ ALLOWED_MS = 100.0
 
 def run() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as cache:
-        # As installed: with compiled files, wherever this tree keeps none.
+        # As installed: with compiled files, which this tree may not have.
         environ = {**os.environ, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
         subprocess.run([sys.executable, "-c", "import floe.client"], env=environ, check=True)
         bare, imported = _fastest(environ, "pass", "import floe.client")
@@ -29,7 +29,7 @@ def run() -> Iterator[Result]:
 
 
 def _fastest(environ: dict[str, str], *codes: str) -> list[float]:
-    """Start Python for each code, in turns, and return the best time of each."""
+    """Start Python for each code in turns; return the best time of each."""
     best = [float("inf")] * len(codes)
     for _ in range(ROUNDS):
         for index, code in enumerate(codes):

@@ -1,7 +1,7 @@
-"""Events of a night's run: layers of jobs that read two datasets and write one or two.
+"""Events of a nightly batch: layers of jobs that read two datasets and write one or two.
 
 The same arguments give the same bytes. Each run of a job is a START and a COMPLETE, with schemas
-of ten columns, column lineage and row counts, as the Spark listener would send them.
+of ten columns, column lineage and row counts, like those of the Spark listener.
 """
 
 import json
@@ -19,7 +19,7 @@ NAMESPACE, STORE = "night", "postgres://warehouse:5432"
 
 
 class Night:
-    """A graph of jobs in layers, each reading near its own place in the layers before it."""
+    """A graph of jobs in layers, each reading near its own position in the preceding layers."""
 
     def __init__(
         self, jobs: int = 2000, layers: int = 20, columns: int = 10, seed: int = 1
@@ -45,7 +45,7 @@ class Night:
             rows.append(made)
 
     def bodies(self, days: int = 1, first_day: int = 0) -> Iterator[bytes]:
-        """The events of some nights, in the order in which they happen."""
+        """Return the events of some nights, in order of time."""
         for day in range(first_day, first_day + days):
             for number, job in enumerate(self.jobs):
                 start = FIRST + timedelta(days=day, seconds=number)

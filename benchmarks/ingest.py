@@ -1,4 +1,4 @@
-"""Ingestion over HTTP: a real `floe api`, against the database that it writes to, in one run."""
+"""Ingestion over HTTP by a real `floe api`, compared with bare writes to the same database."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ from tools.postgresql import PostgresqlServer
 from tools.running_api import RunningApi
 
 BATCH = 500
-# So many events go one way before it is the next one's turn.
+# Number of events written one way before the next way takes its turn.
 PORTION, LARGE_PORTION = 500, 2_000
 SETTLE_SECONDS = 0.7
 # A night has 4,000 events.
@@ -39,12 +39,12 @@ class Load:
 
     @property
     def resident_mb(self) -> float:
-        """The memory that the API and its writer have now, what they share counted once."""
+        """Return the current memory of the API and its writer, counting shared memory once."""
         pids = (self._api.pid, self._api.writer_pid)
         return sum(_proportional_kb(pid) for pid in pids) / 1024
 
     def send(self, bodies: Sequence[bytes], connections: int = 1) -> None:
-        """Send events over so many connections."""
+        """Send events over a number of connections."""
         parts = [bodies[place::connections] for place in range(connections)]
         threads = [threading.Thread(target=self._send_all, args=(part,)) for part in parts]
         for thread in threads:
@@ -53,7 +53,7 @@ class Load:
             thread.join()
 
     def _send_all(self, bodies: Sequence[bytes]) -> None:
-        # By hand, because the sender shares the machine with what it measures.
+        # Written by hand to be cheap, because the sender runs on the measured machine.
         lines = [f"{name}: {value}" for name, value in self._headers.items()]
         head = "\r\n".join(["POST /api/v1/lineage HTTP/1.1", "Host: 127.0.0.1", *lines])
         with socket.create_connection(("127.0.0.1", self._api.port)) as connection:
@@ -65,7 +65,7 @@ class Load:
                 assert answer.startswith(b"HTTP/1.1 201"), answer
 
     def send_batches(self, bodies: Sequence[bytes]) -> None:
-        """Send events as NDJSON, some hundred a request."""
+        """Send events as NDJSON, some hundred per request."""
         headers = {**self._headers, "Content-Type": "application/x-ndjson"}
         connection = http.client.HTTPConnection("127.0.0.1", self._api.port)
         for start in range(0, len(bodies), BATCH):
@@ -98,10 +98,10 @@ Write = Callable[[Sequence[bytes]], None]
 
 
 def in_turn(bodies: Sequence[bytes], *ways: Write, portion: int = PORTION) -> list[float]:
-    """Write the same events each way, some hundred in turn; return the seconds that each took.
+    """Write the same events each way in turns of some hundred; return the seconds of each.
 
-    So a machine that is slow for a while is slow for all. In between there is time for what one
-    has put off, such as the search, so that it does not slow the next one down.
+    So a machine that is slow for a while is slow for all. The pauses leave time for postponed
+    work, such as search indexing, so that it does not slow down the next way.
     """
     spent = [0.0] * len(ways)
     for place, start in enumerate(range(0, len(bodies), portion)):
@@ -115,12 +115,12 @@ def in_turn(bodies: Sequence[bytes], *ways: Write, portion: int = PORTION) -> li
 
 
 def night_after_night(night: Night, *ways: Write) -> Iterator[tuple[int, list[float]]]:
-    """After each night: how many events have been written, and the rate of each way so far."""
+    """Yield after each night the number of events and the rate of each way so far."""
     total = [0.0] * len(ways)
     unseen = not PROGRESS.is_terminal
     for day in track(range(NIGHTS), "nights", console=PROGRESS, transient=True, disable=unseen):
         bodies = list(night.bodies(first_day=day))
-        # The first night, in which all is new, is a figure of its own.
+        # The first night, in which everything is new, is reported separately.
         spent = in_turn(bodies, *ways, portion=LARGE_PORTION if day else PORTION)
         total = [before + more for before, more in zip(total, spent, strict=True)]
         events = (day + 1) * len(bodies)
@@ -128,7 +128,7 @@ def night_after_night(night: Night, *ways: Write) -> Iterator[tuple[int, list[fl
 
 
 def run() -> Iterator[Result]:
-    """Every ratio against a limit that was taken right beside it."""
+    """Yield every ratio to a limit that was measured next to it."""
     night = Night()
     with PostgresqlServer() as server:
         yield from _single(server, night)
@@ -182,7 +182,7 @@ def _line(events: int, way: str, peer: str, ours: float, limit: float, target: f
 
 
 def _warm(server: PostgresqlServer, night: Night) -> Iterator[Result]:
-    """Two catalogs in turn, one of which has a million events already."""
+    """Measure two catalogs in turns, one of which already has a million events."""
     with running_api(server.create_database("few")) as few:
         for day in range(3):
             few.send_batches(list(night.bodies(first_day=day)))
@@ -223,7 +223,7 @@ COPIES = (
 
 
 def _multiply(dsn: str, wanted: int) -> None:
-    """Store what many more nights would have stored, straight from what one has."""
+    """Copy the rows of one night as if many more nights had been stored."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         counted = connection.execute("SELECT count(*) FROM run_event").fetchone()
         assert counted is not None

@@ -1,4 +1,4 @@
-"""A catalog of a layered graph of jobs, filled by floe's own door."""
+"""A catalog of a layered graph of jobs, filled through floe's own event door."""
 
 import random
 import uuid
@@ -14,8 +14,8 @@ from floe.events.ingest import EventDoor, read_claim
 
 # 2,500 jobs that ran twenty times, each with a START and a COMPLETE: 100,000 events.
 LAYERS, WIDTH, COLUMNS, RUNS = 10, 250, 10, 20
-# Reference data that a part of the first layer reads each, and how far from its own place a job
-# looks for its inputs: so that five edges reach some 600 nodes and twenty almost all.
+# Reference data that a part of the first layer reads, and how far from its own position a job
+# reads its inputs: five edges reach some 600 nodes, twenty almost all.
 HUBS, NEAR = 4, 100
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMESPACE = "postgres://bench:5432"
@@ -32,7 +32,7 @@ class Job:
 
 
 def make_jobs(seed: int = 7) -> list[Job]:
-    """Layers of jobs that read from up to three layers before them, near their own place."""
+    """Layers of jobs that read from up to three layers before them, near their own position."""
     chance, jobs = random.Random(seed), []
     levels: list[list[list[str]]] = [
         [[f"raw.t{place:03d}_{n}" for n in range(2)] for place in range(WIDTH)]

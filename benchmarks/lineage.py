@@ -1,8 +1,8 @@
-"""Lineage: five levels downstream, against the bare driver that fetches the same rows.
+"""Lineage: five levels downstream, compared with the bare driver fetching the same rows.
 
 The driver reads the edges of each level with one statement and, at the end, the rows of all
-datasets and processes with one statement each: the least that any client has to do. The same
-questions are put to a catalog of 100,000 edges and to one of 1,000,000 that contains it.
+datasets and processes with one statement each: the minimum for any client. The same
+queries run on a catalog of 100,000 edges and to one of 1,000,000 that contains it.
 """
 
 import random
@@ -24,7 +24,7 @@ from floe.catalog.database import open_catalog
 from floe.catalog.drift import page_drift
 from floe.catalog.edges import DATASET, Node
 from floe.catalog.lineage import walk_lineage
-from floe.catalog.near_names import suggest_datasets
+from floe.catalog.search_index import suggest_datasets
 from tools.postgresql import PostgresqlServer
 
 SMALL, BIG = 100_000, 1_000_000
@@ -47,7 +47,7 @@ NODES = {
 
 @dataclass(frozen=True)
 class Driver:
-    """A bare connection, and how its database is told many numbers."""
+    """A bare connection, and how its database takes a list of ids."""
 
     connection: Any
     slot: str
@@ -59,10 +59,10 @@ class Driver:
         return rows
 
     def walk(self, start: Node) -> int:
-        """Fetch what a walk fetches; return the number of nodes."""
+        """Fetch the rows of a walk; return the number of nodes."""
         edges = EDGES.format(slot=self.slot, among=self.among)
         seen, frontier = {tuple(start)}, {start.type: [start.id]}
-        # A step leads over a process to the next dataset; a last look tells who has more.
+        # A step goes through a process to the next dataset; a last query finds nodes with more.
         for _ in range(2 * DEPTH):
             found: dict[str, list[int]] = {}
             for kind, ids in frontier.items():
@@ -80,7 +80,7 @@ class Driver:
         return self.fetch(NODES[kind].format(among=self.among), ids)
 
     def number(self, name: str) -> Node:
-        """The dataset of this name."""
+        """Return the id of a dataset by name."""
         sql = f"SELECT dataset_id FROM dataset WHERE name = {self.slot}"
         return Node(DATASET, self.fetch(sql, name)[0][0])
 
@@ -120,7 +120,7 @@ def _run_postgresql() -> Iterator[Result]:
 
 
 def _questions() -> list[str]:
-    """Datasets from the upper half of each domain, and one that its whole domain reads."""
+    """Return datasets from the upper half of each domain, and one read by its whole domain."""
     chance = random.Random(1)
     domains = [make_domain(number).datasets for number in range(DOMAINS)]
     upper = [name for names in domains for name in names[: len(names) // 2]]
@@ -155,7 +155,7 @@ def _measure(store: str, urls: tuple[str, str], drivers: tuple[Driver, Driver]) 
 
 @dataclass(frozen=True)
 class Compared:
-    """Median seconds for one question: bare and ours in the big catalog, ours in the small one."""
+    """Return median seconds of a query: bare and floe in the big catalog, floe in the small one."""
 
     nodes: int
     bare: float
@@ -175,7 +175,7 @@ def _compare(
     counts = {ask() for ask in asks}
     if len(counts) != 1:
         raise AssertionError(f"{name} has different answers: {counts}")
-    # One after the other in every round, so that a busy moment hits all of them alike.
+    # One after the other in every round, so that other load affects all of them alike.
     rounds = [[_seconds(ask) for ask in asks] for _ in range(ROUNDS)]
     bare, big, small = (statistics.median(column) for column in zip(*rounds, strict=True))
     return Compared(counts.pop(), bare, big, small)
@@ -190,7 +190,7 @@ GROWING: dict[str, Callable[[Session], int]] = {
 
 
 def _growth(ask: Callable[[Session], int], few: Session, many: Session) -> float:
-    """How many times longer a question takes in the big catalog."""
+    """Return how many times longer a query takes in the big catalog."""
     rounds = [(_seconds(lambda: ask(few)), _seconds(lambda: ask(many))) for _ in range(ROUNDS)]
     small, big = (float(statistics.median(column)) for column in zip(*rounds, strict=True))
     return big / small

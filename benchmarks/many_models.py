@@ -1,4 +1,4 @@
-"""A dbt project of many models, and as many processes of floe that read them."""
+"""A dbt project with many models, and as many floe processes that read them."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import yaml
 
 SOURCES = 50
 LAYER = 100
-"""How many models read a source; each of the others reads two models."""
+"""Number of models that read a source; each of the others reads two models."""
 PROJECT = {
     "name": "many",
     "version": "1.0",
@@ -41,7 +41,7 @@ def write_dbt(folder: Path, size: int) -> None:
 
 
 def floe_yaml(size: int, processes: int) -> str:
-    """Declare a project of that dbt project and of processes, each of which reads a model."""
+    """Declare a project with that dbt project and processes that each read a model."""
     declared: dict[str, Any] = {"name": "many", "transforms": [{"type": "dbt", "path": "dbt"}]}
     datasets: dict[str, Any] = {}
     if processes:

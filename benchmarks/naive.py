@@ -1,7 +1,7 @@
-"""The yardstick: the rows of events straight into a database, by hand and without floe.
+"""The baseline: write the rows of events to a database directly, without floe.
 
 Eight tables with the keys and indexes that a reader needs, no HTTP, no validation beyond JSON, no
-foreign keys, no versions, no change log. On PostgreSQL one commit an event by pipelined multi-row
+foreign keys, no versions, no change log. On PostgreSQL one commit per event by pipelined multi-row
 INSERTs, or COPY into staging tables and one upsert for each; on SQLite one commit for some events.
 """
 
@@ -51,7 +51,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def rows_of(bodies: Sequence[bytes]) -> Rows:
-    """The rows of some events; of a key that comes twice the last one counts."""
+    """Return the rows of some events; for a duplicate key the last one counts."""
     found: Rows = {table: [] for table in TABLES}
     for body in bodies:
         event = json.loads(body)
@@ -99,7 +99,7 @@ def _create(table: str, shape: Shape, *, key: bool = True) -> str:
 
 
 class Inserted:
-    """PostgreSQL at one commit an event: all its multi-row INSERTs in one round trip."""
+    """PostgreSQL with one commit per event: all multi-row INSERTs in one round trip."""
 
     def __init__(self, dsn: str) -> None:
         self._connection = psycopg.connect(dsn)
@@ -112,7 +112,7 @@ class Inserted:
                     if rows:
                         self._insert(table, rows)
                 self._connection.commit()
-                # The sender of an event is answered when it is on disk, not before.
+                # The sender gets its answer only after the event is on disk.
                 pipeline.sync()
 
     def _insert(self, table: str, rows: list[tuple[Any, ...]]) -> None:
@@ -130,7 +130,7 @@ class Inserted:
 
 
 class Copied:
-    """PostgreSQL by COPY into staging tables and one upsert for each, a commit for some events."""
+    """PostgreSQL by COPY into staging tables and one upsert each; one commit for some events."""
 
     def __init__(self, dsn: str, events: int) -> None:
         self._events = events
@@ -173,7 +173,7 @@ def _prepare(connection: psycopg.Connection[Any]) -> None:
 
 
 class InSqlite:
-    """SQLite (WAL, every commit on disk), a commit for some events."""
+    """SQLite (WAL, every commit on disk), one commit for some events."""
 
     def __init__(self, path: Path, events: int) -> None:
         self._events = events

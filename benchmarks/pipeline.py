@@ -1,9 +1,9 @@
-"""Runs of processes against the same SQL in one bare Spark session, on one warm server.
+"""Runs of processes, compared with the same SQL in a bare Spark session on one warm server.
 
-Floe opens a session, plans, leases, writes a version on a branch, checks it, publishes it and
+floe opens a session, plans, leases, writes a version on a branch, checks it, publishes it and
 records lineage. The bare side overwrites a table of the same catalog and scans it once, which is
-what somebody without floe would do to look at the same three things. Both take turns, process by
-process, so that what the machine does at the time hits both.
+what somebody without floe would do for the same checks. Both take turns, process by
+process, so that other load affects both alike.
 """
 
 import os
@@ -22,15 +22,15 @@ import yaml
 
 from benchmarks.result import Result
 from benchmarks.tpch import COLUMNS, QUERIES, checks_on, scan_sql, table_sql
-from floe.catalog.versions import latest_ready
-from floe.execution.batch import DONE, BatchWish, run_batch
-from floe.execution.formats.contract import VersionPlace
-from floe.execution.planning import Wish
+from floe.catalog.version_queries import latest_ready
+from floe.execution.batch import DONE, BatchOptions, run_batch
+from floe.execution.formats.contract import StoredVersion
+from floe.execution.planning import RunOptions
 from floe.execution.runner import run_process
 from floe.execution.spark.server import ensure_server, stop_server
-from floe.execution.sparks import Sparks
+from floe.execution.spark.session import SparkSessions
 from floe.execution.versions.audits import audit_version
-from floe.execution.versions.places import format_of, place_of
+from floe.execution.versions.version_access import format_of, stored_version
 from floe.execution.workspace import Workspace, load_site, open_workspace
 from floe.settings import ProjectPaths
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 DAY = date(2026, 9, 1)
-# Rounds that warm both sides, and rounds that count.
+# Warm-up rounds, and measured rounds.
 ROUNDS = {"small": (4, 7), "large": (1, 3)}
 SCALES = {"small": 0.1, "large": 1.0}
 ALLOWED_SECONDS = 0.35
@@ -47,7 +47,7 @@ ALLOWED_SHARE = 1.10
 ALLOWED_CHECKS = 2.0
 SMALL_PROCESSES = 50
 CHECK_ROUNDS = 7
-# One that reads a single column; and one that reads all the columns that the nine read.
+# One that reads a single column, and one that reads all the columns of the other nine.
 ONE_CHECK = [{"kind": "range", "column": "l_quantity", "min": 0}]
 SAME_COLUMNS = [
     {
@@ -82,23 +82,23 @@ class Pair:
 
 
 class Bench:
-    """A project with a server of its own, and a bare session on the same server."""
+    """A project with its own server, and a bare session on the same server."""
 
     def __init__(self, workspace: Workspace, spark: "SparkSession") -> None:
         self.workspace, self.spark = workspace, spark
-        self.sparks = Sparks(workspace.site)
+        self.sparks = SparkSessions(workspace.site)
 
     def run(self, process: str) -> float:
         """Run a process as floe does; return its seconds."""
-        return _seconds(lambda: run_process(self.workspace, self.sparks, Wish(process, DAY)))
+        return _seconds(lambda: run_process(self.workspace, self.sparks, RunOptions(process, DAY)))
 
     def generate(self, size: str) -> None:
-        """Make the tables, each by a process."""
+        """Create the tables, each by a process."""
         for table in COLUMNS:
             self.run(f"make_{size}_{table}")
 
     def prepare_bare(self, size: str) -> None:
-        """Let the bare session see the tables by their short names, and have its own to write."""
+        """Give the bare session views with short names, and its own tables to write."""
         for table in COLUMNS:
             view = f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT * FROM lake.{size}.{table}"
             self.spark.sql(view).collect()
@@ -133,7 +133,7 @@ class Bench:
         return pairs
 
     def measure(self, size: str) -> dict[str, Pair]:
-        """Warm both sides, then take the median of each process on each side."""
+        """Warm up both sides, then return the median of each process on each side."""
         warm, counted = ROUNDS[size]
         self.generate(size)
         self.prepare_bare(size)
@@ -147,12 +147,12 @@ class Bench:
         }
 
     def audit_seconds(self, dataset: str, names: Sequence[str]) -> list[float]:
-        """Audit a dataset's newest version as each of the others declares; return medians."""
+        """Audit a dataset's newest version with the checks of other datasets; return medians."""
         number = self.workspace.dataset_id(dataset)
         with self.workspace.catalog.reading() as session:
             version = latest_ready(session, number)
             assert version is not None
-            place = place_of(self.workspace, dataset, version)
+            place = stored_version(self.workspace, dataset, version)
         frame = format_of(self.workspace, dataset).read(self.workspace.site, self.spark, place)
         taken: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(2 + CHECK_ROUNDS):
@@ -165,7 +165,7 @@ class Bench:
 
 
 def _audit(
-    workspace: Workspace, spark: "SparkSession", place: VersionPlace, frame: "DataFrame"
+    workspace: Workspace, spark: "SparkSession", place: StoredVersion, frame: "DataFrame"
 ) -> None:
     audited = audit_version(workspace, spark, place, frame)
     assert not audited.failures, audited.reason
@@ -213,20 +213,20 @@ def declared() -> dict[str, Any]:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Bench]:
-    """Make the project in a folder, start its server, and stop it at the end."""
+    """Create the project in a folder, start its server, and stop it at the end."""
     (folder / "floe.yaml").write_text(yaml.safe_dump(declared(), sort_keys=False))
     environ = {k: v for k, v in os.environ.items() if not k.startswith("FLOE_")}
     site = load_site(ProjectPaths(folder), environ)
     ensure_server(site)
     try:
-        with open_workspace(site) as workspace, Sparks(site).session() as spark:
+        with open_workspace(site) as workspace, SparkSessions(site).session() as spark:
             yield Bench(workspace, spark)
     finally:
         stop_server(site)
 
 
 def run() -> Iterator[Result]:
-    """Every figure of one server that was warm by then."""
+    """Yield all results of one warm server."""
     with tempfile.TemporaryDirectory(prefix="floe-bench-") as folder, opened(Path(folder)) as bench:
         yield _small(bench)
         yield _parallel(bench)
@@ -254,9 +254,9 @@ def _large(bench: Bench) -> Result:
 
 
 def _checks(bench: Bench) -> Iterator[Result]:
-    """Ten checks against one, of one column and of as many columns as the ten look at.
+    """Compare ten checks with one check of one column, and with one of the same columns.
 
-    The two together tell what a check costs from what a column costs that has to be read for it.
+    Together they separate the cost of a check from the cost of reading its columns.
     """
     names = ["checked.one", "checked.same", "checked.ten"]
     one, same, ten = bench.audit_seconds("large.lineitem", names)
@@ -271,9 +271,9 @@ def _checks(bench: Bench) -> Iterator[Result]:
 
 def _parallel(bench: Bench) -> Result:
     names = [f"many_{number}" for number in range(SMALL_PROCESSES)]
-    wish = BatchWish(DAY, processes=names, parallel=SMALL_PROCESSES)
+    options = BatchOptions(DAY, processes=names, parallel=SMALL_PROCESSES)
     started = time.perf_counter()
-    outcomes = run_batch(bench.workspace, bench.sparks, wish).outcomes
+    outcomes = run_batch(bench.workspace, bench.sparks, options).outcomes
     seconds = time.perf_counter() - started
     wrong = [one for one in outcomes if one.state != DONE]
     said = f"; first: {wrong[0].reason.splitlines()[0]}" if wrong else ""

@@ -1,6 +1,6 @@
-"""From a file that lands to the run that it starts, under `floe up` with all its own intervals.
+"""The time from the arrival of a file to the run it starts, under `floe up` with default intervals.
 
-By the clock: what counts is how long people wait. The run writes down when it began.
+Elapsed time, because that is how long people wait. The run records when it started.
 """
 
 import os
@@ -39,7 +39,7 @@ def loaded() -> None:
 
 
 def run() -> Iterator[Result]:
-    """The slowest of some files that land one after the other."""
+    """Measure the slowest of some files that arrive one after the other."""
     with tempfile.TemporaryDirectory(prefix="floe-bench-") as folder, _up(Path(folder)) as project:
         seconds = [_react(project, number) for number in range(ROUNDS)]
     listed = ", ".join(f"{one:.1f}" for one in seconds)
@@ -58,7 +58,7 @@ def _react(project: Path, number: int) -> float:
     while len(began := _began(project)) <= number:
         assert time.time() - landed < MOST_SECONDS, "no run began"
         time.sleep(0.05)
-    # The next one lands at another moment between two looks.
+    # The next file arrives at another time between two polls.
     time.sleep(1.3)
     return began[number] - landed
 

@@ -1,7 +1,7 @@
-"""Reads over HTTP, against the bare SQL that fetches the same rows, on PostgreSQL.
+"""Reads over HTTP on PostgreSQL, compared with the bare SQL that fetches the same rows.
 
-The catalog is filled by floe's own door with the events of a layered graph of jobs. Every
-question is put to a running `floe api`, with a token, and to the bare driver in turn; what counts
+The catalog is filled through floe's event door with the events of a layered graph of jobs. Every
+query goes to a running `floe api`, with a token, and to the bare driver in turn; the result
 is the 95th percentile of each. Lineage is compared with the driver fetching the same rows level
 by level and encoding the same answer.
 """
@@ -29,15 +29,15 @@ from floe.catalog.principals import DATA_CONSUMER, create_token
 from tools.postgresql import PostgresqlServer
 from tools.running_api import RunningApi
 
-# A neighbour's burst of work spoils a round, not the median of them.
+# Other load distorts a round, but not the median of the rounds.
 ROUNDS, QUESTIONS, WARM_UP = 7, 150, 40
 WALKS = {3: 20, 10: 6}
-# How many rows a list has: a page of the default size, and a larger one.
+# Rows per list: a page of the default size, and a larger one.
 PAGES = (50, 100)
 
 
 class Client:
-    """As little HTTP as possible: one connection, one request at a time."""
+    """A minimal HTTP client: one connection, one request at a time."""
 
     def __init__(self, port: int, token: str) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
@@ -68,7 +68,7 @@ class Client:
 
 
 def run() -> Iterator[Result]:
-    """Fill a catalog, serve it, and ask."""
+    """Fill a catalog, serve it, and query it."""
     jobs = make_jobs()
     with PostgresqlServer() as server:
         url = server.create_database("reads")
@@ -104,7 +104,7 @@ def _small_reads(client: Client, driver: Driver, events: int) -> Iterator[Result
         name: str, path: Callable[[Any], str], bare: Callable[[Any], Rows], given: Sequence[Any]
     ) -> Result:
         chosen = [chance.choice(given) for _ in range(QUESTIONS)]
-        seen = _compare(lambda one: client.get(path(one)), bare, chosen)
+        seen = _compare(lambda given: client.get(path(given)), bare, chosen)
         return Result(
             f"{name} over HTTP, p95 against bare SQL",
             seen.ratio,
@@ -126,12 +126,12 @@ def _small_reads(client: Client, driver: Driver, events: int) -> Iterator[Result
 
 
 def _bare(fetch: Callable[[Any, int], Rows], rows: int) -> Callable[[Any], Rows]:
-    """A list by the bare driver, of as many rows as a page has."""
+    """Fetch a list with the bare driver, with as many rows as a page."""
     return lambda place: fetch(place, rows)
 
 
 def _page(path: str, rows: int) -> Callable[[Any], str]:
-    """A list from a place on. Datasets are listed by name and number."""
+    """Fetch a list from a position. Datasets are sorted by name and id."""
 
     def ask(place: Any) -> str:
         after = [place, 0] if path == "/datasets" else place
@@ -146,23 +146,31 @@ def _walks(client: Client, driver: Driver) -> Iterator[Result]:
     for depth, walks in WALKS.items():
         chosen = [chance.choice(hubs) for _ in range(walks)]
         path = f"/dataset/{{}}/lineage?depth={depth}".format
-        nodes = len(json.loads(client.get(path(chosen[0])))["nodes"])
+        sizes = [_equal_nodes(client.get(path(hub)), driver.walk(hub, depth)) for hub in chosen]
         seen = _compare(
-            lambda one, path=path: client.get(path(one)),  # type: ignore[misc]
-            lambda one, depth=depth: driver.walk(one, depth),  # type: ignore[misc]
+            lambda hub, path=path: client.get(path(hub)),  # type: ignore[misc]
+            lambda hub, depth=depth: driver.walk(hub, depth),  # type: ignore[misc]
             chosen,
         )
         yield Result(
             f"lineage of depth {depth} over HTTP, p95 against fetching and encoding",
             seen.ratio,
             2.0,
-            note=f"{nodes:,} nodes, {seen.ours * 1e3:.1f} ms against {seen.theirs * 1e3:.1f} ms",
+            note=f"{statistics.median(sizes):,.0f} nodes, "
+            f"{seen.ours * 1e3:.1f} ms against {seen.theirs * 1e3:.1f} ms",
         )
+
+
+def _equal_nodes(ours: bytes, theirs: bytes) -> int:
+    """Return the number of nodes of both answers, which must be equal to be comparable."""
+    nodes, bare_nodes = (len(json.loads(answer)["nodes"]) for answer in (ours, theirs))
+    assert nodes == bare_nodes, f"floe found {nodes} nodes, the bare driver {bare_nodes}"
+    return nodes
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The 95th percentile of both, in the median of the rounds."""
+    """Return the 95th percentile of both, as the median of the rounds."""
 
     ratio: float
     ours: float
@@ -172,19 +180,19 @@ class Seen:
 def _compare(
     ours: Callable[[Any], Any], theirs: Callable[[Any], Any], given: Sequence[Any]
 ) -> Seen:
-    """Ask both in turn, round by round."""
-    for one in given[:WARM_UP]:
-        ours(one)
-        theirs(one)
+    """Query both in turn, round by round."""
+    for question in given[:WARM_UP]:
+        ours(question)
+        theirs(question)
     rounds = []
     for _ in range(ROUNDS):
-        pairs = [(_seconds(ours, one), _seconds(theirs, one)) for one in given]
+        pairs = [(_seconds(ours, question), _seconds(theirs, question)) for question in given]
         first, second = zip(*pairs, strict=True)
         rounds.append((_p95(first), _p95(second)))
     return Seen(
-        statistics.median(one / other for one, other in rounds),
-        statistics.median(one for one, _ in rounds),
-        statistics.median(other for _, other in rounds),
+        statistics.median(floe / bare for floe, bare in rounds),
+        statistics.median(seconds for seconds, _ in rounds),
+        statistics.median(seconds for _, seconds in rounds),
     )
 
 

@@ -1,4 +1,4 @@
-"""One line of a benchmark: what was measured against what was promised."""
+"""A result of a benchmark: the measured value and its target."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Result:
-    """A ratio taken in one run, and the target it has to meet."""
+    """A ratio measured in one run, and its target."""
 
     name: str
     measured: float

@@ -1,9 +1,9 @@
-"""Search: floe's against the bare full-text query of the same store, over 100,000 datasets.
+"""Search in 100,000 datasets, compared with the bare full-text query of the same store.
 
-The bare query ranks all matches and returns the numbers of the best twenty. Ours also reads the
-words, looks up the twenty datasets and their tags, and knows whether there is a next page. Facets
-are asked for separately, as the console does when it shows its first page: those are compared
-with the bare query followed by the same counts in bare SQL.
+The bare query ranks all matches and returns the ids of the best twenty. floe also parses the
+words, looks up the twenty datasets and their tags, and checks for a next page. Facets
+are queried separately: they are compared with the bare query followed by the same counts in
+bare SQL.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ from benchmarks.catalogs import (
 from benchmarks.result import Result
 from floe.catalog.database import Catalog, open_catalog
 from floe.catalog.search import search_datasets
-from floe.catalog.words import split_words
+from floe.catalog.search_index import split_words
 from tools.postgresql import PostgresqlServer
 
 DATASETS = 100_000
@@ -62,7 +62,7 @@ TAGS = (
 
 @dataclass(frozen=True)
 class Bare:
-    """A bare connection, its statements, and how its full-text language is written."""
+    """A bare connection, its statements, and its full-text query syntax."""
 
     connection: Any
     match: str
@@ -103,7 +103,7 @@ def _tsquery(words: Sequence[str]) -> str:
 
 
 def _questions() -> list[str]:
-    """From words that a sixth of the catalog holds to such that hardly any dataset does."""
+    """Queries from words in a sixth of the catalog to words in hardly any dataset."""
     words = make_vocabulary()
     rare, rarer = words[400], words[2000]
     return [
@@ -155,7 +155,7 @@ def _ask(session: Session, text: str, with_facets: bool) -> None:
 
 
 def _ratio(bare: Callable[[], None], ours: Callable[[], None]) -> float:
-    # One after the other in every round, so that a busy moment hits both alike.
+    # One after the other in every round, so that other load affects both alike.
     rounds = [(_seconds(bare), _seconds(ours)) for _ in range(ROUNDS + 1)][1:]
     return statistics.median(b for _, b in rounds) / statistics.median(a for a, _ in rounds)
 

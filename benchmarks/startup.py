@@ -1,8 +1,8 @@
-"""Start-up: from the command to the first answer, in a fresh folder, against an empty FastAPI app.
+"""Start-up of `floe api` to the first answer, compared with an empty FastAPI app.
 
-Both are started in turn by the same Python, so that what the machine does at the time hits both.
-Both find their code compiled, as pip leaves it: to compile floe's sources at every start, as a
-checkout under PYTHONDONTWRITEBYTECODE does, is no part of what is measured.
+Both are started in turn by the same Python in a new folder, so that other load affects both alike.
+Both have compiled code, as after an installation with pip: compiling floe's sources at every
+start, as with PYTHONDONTWRITEBYTECODE, is not measured.
 """
 
 import http.client
@@ -35,10 +35,10 @@ uvicorn.run(app, host="127.0.0.1", port=PORT, log_level="warning", access_log=Fa
 
 
 def run() -> Iterator[Result]:
-    """Seconds that `floe api` takes longer than an app that does nothing."""
+    """Measure how much longer `floe api` takes than an app that does nothing."""
     with tempfile.TemporaryDirectory() as compiled:
         pairs = [_pair(compiled) for _ in range(1 + ROUNDS)]
-    # The first of each has compiled its code.
+    # The first start of each compiles its code.
     empty, ours = zip(*pairs[1:], strict=True)
     more = statistics.median(ours) - statistics.median(empty)
     yield Result(
@@ -67,7 +67,7 @@ def _environ(compiled: str) -> dict[str, str]:
 
 
 def _seconds(command: list[str], port: int, compiled: str) -> float:
-    """Start a server in a folder of its own and wait for its first answer."""
+    """Start a server in its own folder and wait for its first answer."""
     with tempfile.TemporaryDirectory() as folder:
         environ = _environ(compiled)
         started = time.perf_counter()
@@ -80,8 +80,8 @@ def _seconds(command: list[str], port: int, compiled: str) -> float:
 def _wait(server: "subprocess.Popen[bytes]", port: int, started: float) -> None:
     while time.perf_counter() - started < MOST_SECONDS:
         if server.poll() is not None:
-            said = server.stderr.read().decode() if server.stderr else ""
-            raise RuntimeError(f"The server ended before it answered: {said}")
+            output = server.stderr.read().decode() if server.stderr else ""
+            raise RuntimeError(f"The server ended before it answered: {output}")
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=MOST_SECONDS)
         try:
             connection.request("GET", "/api/v1/health")

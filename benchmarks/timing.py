@@ -1,4 +1,4 @@
-"""How long works take, measured beside each other."""
+"""Time functions in turns."""
 
 import gc
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def fastest(repetitions: int, *works: Callable[[], object]) -> list[float]:
-    """Time each work, in turns, and return the best time of each."""
+    """Time each function in turns; return the best time of each."""
     best = [float("inf")] * len(works)
     for _ in range(repetitions):
         for index, work in enumerate(works):

@@ -1,4 +1,4 @@
-"""A set of tables like TPC-H's, made in Spark from a seed, and eight queries on it."""
+"""Tables like those of TPC-H, generated in Spark from a seed, and eight queries on them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ ROWS = {"customer": 150_000, "orders": 1_500_000, "lineitem": 6_000_000, "part":
 
 
 def _pick(number: int, below: str) -> str:
-    """A number from 0 on, as by chance and yet the same in every run."""
+    """Return a pseudo-random expression from 0 on, the same in every run."""
     return f"pmod(xxhash64(id, {SEED + number}), {below})"
 
 
@@ -68,7 +68,7 @@ COLUMNS = {
 }
 
 REVENUE = "sum(l_extendedprice * (1 - l_discount))"
-# What it is called, what it reads, a key and a measure of what it gives, and the query.
+# Name, inputs, key and measure of the output, and the query.
 QUERIES: tuple[tuple[str, tuple[str, ...], str, str, str], ...] = (
     (
         "pricing",
@@ -144,14 +144,14 @@ QUERIES: tuple[tuple[str, tuple[str, ...], str, str, str], ...] = (
 
 
 def table_sql(table: str, scale: float) -> str:
-    """The query that makes a table."""
+    """Return the query that generates a table."""
     rows = {name: int(count * scale) for name, count in ROWS.items()}
     columns = ", ".join(f"{what} AS {name}" for name, what in COLUMNS[table].items())
     return f"SELECT {columns.format(**rows)} FROM range({rows[table]})"
 
 
 def checks_on(key: str, measure: str) -> list[dict[str, Any]]:
-    """What is checked of every output of a query."""
+    """Return the checks of every output."""
     return [
         {"kind": "row_count", "min": 1},
         {"kind": "not_null", "columns": [key]},
@@ -160,5 +160,5 @@ def checks_on(key: str, measure: str) -> list[dict[str, Any]]:
 
 
 def scan_sql(table: str, key: str, measure: str) -> str:
-    """What somebody would write by hand to look at the same: one scan."""
+    """Return the query somebody would write by hand for the same checks: one scan."""
     return f"SELECT count(*), count_if({key} IS NULL), count_if({measure} < 0) FROM {table}"

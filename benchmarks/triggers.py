@@ -1,7 +1,7 @@
-"""What a new version starts, decided in a big project and in a small one.
+"""Deciding what a new version starts, in a big project and in a small one.
 
-Every process reads a feed of its own for its date, the latest version of reference data that all
-share, and what the process before it made the day before. Each has run for some days.
+Every process reads its own feed for its date, the latest version of shared reference data, and
+the previous process's output of the previous day. Each has run for some days.
 """
 
 import tempfile
@@ -19,11 +19,11 @@ from floe import clock
 from floe.catalog.changes import last_position
 from floe.catalog.processes import find_process
 from floe.catalog.readiness import find_dataset_ids
-from floe.catalog.runs import SUCCESS, finish_run, start_run
-from floe.catalog.tables import DatasetVersion
+from floe.catalog.runs import SUCCESS
+from floe.catalog.tables import DatasetVersion, ProcessRun
 from floe.catalog.versions import READY, reserve_version
 from floe.execution.site import Site
-from floe.execution.starting import Page, read_page
+from floe.execution.trigger_decisions import Page, read_page
 from floe.execution.workspace import Workspace, open_workspace
 from floe.settings import ProjectPaths
 from floe.spec import PlatformSpec, ProjectSpec
@@ -51,7 +51,7 @@ def run() -> Iterator[Result]:
 
 
 def _decision(workspace: Workspace) -> Callable[[], object]:
-    """Register one feed, and return what decides on it: one process is ready, for one date."""
+    """Register one feed, and return the decision function: one process is ready for one date."""
     subscriptions = Subscriptions(workspace.site.spec)
     with workspace.catalog.reading() as session:
         before = last_position(session)
@@ -71,7 +71,7 @@ def _decision(workspace: Workspace) -> Callable[[], object]:
 
 @contextmanager
 def _opened(folder: Path, size: int) -> Iterator[Workspace]:
-    """A registered project of so many processes, each with a history of its own."""
+    """A registered project with a number of processes, each with its own history."""
     root = folder / str(size)
     root.mkdir()
     (root / "floe.yaml").write_text("name: many\n")
@@ -110,7 +110,7 @@ def _declared(size: int) -> dict[str, Any]:
 
 
 def _fill(workspace: Workspace, size: int) -> None:
-    """Give every feed its versions of the days before; those whose turn comes have run then."""
+    """Give every feed versions of the previous days, with the runs that they started."""
     days = [TODAY - timedelta(days=back) for back in range(DAYS, 0, -1)]
     names = ["feed.reference", *(f"feed.of_{n}" for n in range(size))]
     with workspace.catalog.writing() as session:
@@ -123,9 +123,24 @@ def _fill(workspace: Workspace, size: int) -> None:
         for n in range(40, 60):
             key = floe_process("many", f"process_{n}").key
             process = find_process(session, key).process_id
-            for day in days:
-                began = start_run(session, str(run_id(key, str(day))), process, business_date=day)
-                finish_run(session, began, SUCCESS)
+            session.execute(insert(ProcessRun), [_run(key, process, day) for day in days])
+
+
+def _run(key: str, process_id: int, day: date) -> dict[str, Any]:
+    now = clock.now()
+    return {
+        "run_uuid": str(run_id(key, str(day))),
+        "process_id": process_id,
+        "business_date": day,
+        "status": SUCCESS,
+        "start_ts": now,
+        "end_ts": now,
+        "saw_success": True,
+        "saw_failure": False,
+        "attempt": 1,
+        "historical": False,
+        "created_at": now,
+    }
 
 
 def _version(dataset_id: int, day: date) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What the Makefile, the tests and the benchmarks need around floe."""
+"""Tools for the Makefile, the tests and the benchmarks."""

@@ -1,4 +1,4 @@
-"""The tests that start servers, three times in a row beside busy loops: green each time."""
+"""Run the tests that start servers three times in a row under CPU load."""
 
 import os
 import subprocess
@@ -27,14 +27,14 @@ STARTS_SERVERS = (
 
 
 def main() -> int:
-    """Run the rounds; stop at the first that is not green."""
+    """Run the rounds; stop at the first that fails."""
     workers = ["-n", os.environ.get("WORKERS", "3"), "--dist", "loadfile"]
     command = [sys.executable, "-m", "pytest", "-q", *workers, *STARTS_SERVERS, *sys.argv[1:]]
     with ExitStack() as stack:
         for _ in range(LOOPS):
             stack.enter_context(running(LOOP))
-        for number in range(1, ROUNDS + 1):
-            print(f"round {number} of {ROUNDS}, beside {LOOPS} busy loops", flush=True)
+        for attempt in range(1, ROUNDS + 1):
+            print(f"round {attempt} of {ROUNDS}, with {LOOPS} busy loops", flush=True)
             code = subprocess.run(command, check=False).returncode
             if code:
                 return code

@@ -1,4 +1,4 @@
-"""Everything about the code that can be checked without running it; all verdicts in one go."""
+"""Run all static checks of the code in parallel and report all results."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ CHECKS = {
 
 
 def run(name: str) -> tuple[str, int, str, float]:
-    """Run one check and return what it said."""
+    """Run a check; return its name, exit code, output and seconds."""
     program, *arguments = CHECKS[name]
     started = time.monotonic()
     done = subprocess.run(
@@ -26,7 +26,7 @@ def run(name: str) -> tuple[str, int, str, float]:
 
 
 def main() -> int:
-    """Run all checks side by side; print the words of those that failed."""
+    """Run all checks in parallel; print the output of those that failed."""
     failed = 0
     with ThreadPoolExecutor() as pool:
         for name, code, output, seconds in pool.map(run, CHECKS):

@@ -1,4 +1,4 @@
-"""Write requirements/*.txt anew: every version pinned, every file hashed, no address kept."""
+"""Regenerate requirements/*.txt: versions pinned, files hashed, no index URLs."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ OPTIONS = (
     "--no-emit-find-links",
     "--no-header",
     "--no-annotate",
-    # dagster-dbt asks for it; it is deprecated, complains at every import, and is not needed.
+    # Required by dagster-dbt, but deprecated, not needed, and it warns at every import.
     "--no-emit-package=sqlglotrs",
     "--quiet",
     "--system-certs",

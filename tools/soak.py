@@ -1,4 +1,4 @@
-"""The long repetitions: the tests marked `soak`, many rounds each, their result in docs/soak.md."""
+"""Run the tests marked `soak` for many rounds; write the results to docs/soak.md."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ ROUNDS = os.environ.get("FLOE_SOAK_ROUNDS", "100")
 
 
 def main() -> int:
-    """Run the soak tests and write what came of them."""
+    """Run the soak tests and write the page."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         environment = {**os.environ, "FLOE_SOAK_ROUNDS": ROUNDS}
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def page(report: ET.Element) -> str:
-    """The result as a page."""
+    """Return the page with the results."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,
@@ -48,10 +48,10 @@ def page(report: ET.Element) -> str:
         check=False,
     ).stdout.strip()
     lines = [
-        "# The last soak",
+        "# Results of the last soak test",
         "",
         f"{clock.now():%Y-%m-%d %H:%M} UTC, at commit {commit.strip()}, "
-        f"{ROUNDS} rounds a test (`make soak`).",
+        f"{ROUNDS} rounds per test (`make soak`).",
         "",
         "| test | seconds | result |",
         "|---|---|---|",

@@ -1,4 +1,4 @@
-"""A Spark cluster of one's own: a master and two workers on loopback, gone at the end."""
+"""A temporary Spark cluster on loopback: a master and two workers."""
 
 import re
 import shutil
@@ -10,31 +10,30 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from floe.execution.java import Java, find_java
-from floe.execution.launch import OPTIONS, spark_environ, spark_home
+from floe.execution.java import OPTIONS, Java, find_java, spark_environ, spark_home
 from tools import processes
 
 START_SECONDS = 120
-# Workers start their executors with it, and only a full JDK has it.
+# Workers start their executors with this module, which only a full JDK has.
 MODULE = "jdk.incubator.vector"
 LOOPBACK = "127.0.0.1"
 
 
 class FullJdkMissingError(Exception):
-    """A cluster needs more of Java than the Java from PyPI has."""
+    """The cluster needs a full JDK; the Java from PyPI is not enough."""
 
     def __init__(self, java: Java) -> None:
         super().__init__(
-            f"{java.executable} lacks the module {MODULE}, which Spark's workers need: "
-            "install a full JDK 17 or 21 and set JAVA_HOME."
+            f"{java.executable} lacks the module {MODULE}, which Spark's workers need. "
+            "Install a full JDK 17 or 21 and set JAVA_HOME."
         )
 
 
 class ClusterNotStartedError(Exception):
     """A part of the cluster ended, or was not ready in time."""
 
-    def __init__(self, name: str, said: str) -> None:
-        super().__init__(f"The {name} did not start. It said:\n{said}")
+    def __init__(self, name: str, output: str) -> None:
+        super().__init__(f"The {name} did not start. Its output:\n{output}")
 
 
 def find_jdk() -> Java:
@@ -49,7 +48,7 @@ def find_jdk() -> Java:
 
 
 class StandaloneCluster:
-    """A master and workers of one core each, from pip's pyspark."""
+    """A master and workers with one core each, from pip's pyspark."""
 
     def __init__(self, workers: int = 2, memory: str = "1g") -> None:
         self._java = find_jdk()
@@ -60,16 +59,16 @@ class StandaloneCluster:
 
     @property
     def url(self) -> str:
-        """What to write into compute.url."""
+        """The value for `compute.url`."""
         return f"spark://{LOOPBACK}:{self.port}"
 
     def __enter__(self) -> "StandaloneCluster":
         try:
             self._start_master()
-            for number in range(self._workers):
-                self._start_worker(f"worker-{number}")
-            for number in range(self._workers):
-                self._wait(f"worker-{number}", "Successfully registered with master")
+            for index in range(self._workers):
+                self._start_worker(f"worker-{index}")
+            for index in range(self._workers):
+                self._wait(f"worker-{index}", "Successfully registered with master")
         except BaseException:
             self.stop()
             raise
@@ -84,7 +83,7 @@ class StandaloneCluster:
         self.stop()
 
     def stop(self) -> None:
-        """End all parts, the workers first, and remove their files."""
+        """Stop all processes, the workers first, and remove their files."""
         for process in reversed(self._processes):
             processes.end(process)
         shutil.rmtree(self._home, ignore_errors=True)
@@ -103,7 +102,7 @@ class StandaloneCluster:
     def _launch(self, name: str, kind: str, arguments: list[str]) -> None:
         jars = spark_home() / "jars" / "*"
         java = [str(self._java.executable), "-cp", str(jars), *OPTIONS, "-Xmx256m"]
-        # Spark's shell scripts set the version; without it a worker takes this for a source tree.
+        # Spark's shell scripts set the version; without it a worker expects a source tree.
         set_by_scripts = {"PYSPARK_PYTHON": sys.executable, "SPARK_SCALA_VERSION": "2.13"}
         environ = {**spark_environ(self._java), **set_by_scripts}
         with (self._home / f"{name}.log").open("wb") as log:

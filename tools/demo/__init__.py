@@ -1,1 +1,1 @@
-"""The demos, each as a newcomer would type it."""
+"""Run the demos with the commands that a new user would type."""

@@ -1,4 +1,4 @@
-"""A day of demo/data_engineering: floe comes up, the day runs through Dagster, and is shown."""
+"""Run one day of demo/data_engineering through Dagster and show the result."""
 
 import argparse
 import sys
@@ -9,8 +9,8 @@ from pathlib import Path
 from floe.cli.output import console
 from floe.errors import FloeError
 from tools.demo.launching import Dagster
-from tools.demo.running import Floe, Stand, shown
-from tools.demo.showing import show_day, show_where, wait_for_observer
+from tools.demo.running import Addresses, Floe, shorten_path
+from tools.demo.showing import show_addresses, show_day, wait_for_observer
 from tools.demo.signals import interrupted_by_signals
 
 PROJECT = Path(__file__).resolve().parents[2] / "demo" / "data_engineering"
@@ -19,18 +19,20 @@ FAILED, INTERRUPTED = 1, 130
 
 
 class DayFailedError(FloeError):
-    """The run did not make all that it was to make."""
+    """A step of the run failed."""
 
     def __init__(self, failures: list[str], log: Path) -> None:
         reasons = "\n".join(failures)
-        super().__init__(f"The run broke:\n{reasons}\nThe log is {shown(log)}")
+        super().__init__(f"The run failed:\n{reasons}\nThe log is {shorten_path(log)}")
 
 
 def main() -> int:
-    """Run the demo; return its exit code. Whatever it has started has ended by then."""
+    """Run the demo; return its exit code after everything it started has stopped."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo", description=__doc__)
-    parser.add_argument("--once", action="store_true", help="stop at the end, on a terminal too")
-    parser.add_argument("--project", type=Path, default=PROJECT, help="another copy of the shop")
+    parser.add_argument("--once", action="store_true", help="stop at the end, also on a terminal")
+    parser.add_argument(
+        "--project", type=Path, default=PROJECT, help="folder of another copy of the demo"
+    )
     given = parser.parse_args()
     floe = Floe(given.project.resolve())
     stays = sys.stdout.isatty() and not given.once
@@ -45,35 +47,35 @@ def main() -> int:
         return FAILED
 
 
-def say_failure(said: str) -> None:
-    """Say what went wrong. A path stays in one piece, so that it can be copied."""
+def say_failure(message: str) -> None:
+    """Print an error. Paths are not broken over lines, so that they can be copied."""
     wrapped = [
         textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False)
-        for line in said.splitlines()
+        for line in message.splitlines()
     ]
     console.print("", *wrapped, sep="\n", style="red", markup=False, soft_wrap=True)
 
 
 def run_demo(floe: Floe, stays: bool) -> int:
-    """Bring floe up, run the day and show it; stay up until Ctrl-C where there is a terminal."""
+    """Start floe, run the day and show it; if `stays`, stay up until Ctrl-C."""
     began = time.monotonic()
     console.print("Starting Spark, the catalog, the API and Dagster for data_engineering.")
-    with floe.up() as stand:
+    with floe.up() as addresses:
         started = time.monotonic()
-        run_day(floe, stand)
+        run_day(floe, addresses)
         ended = time.monotonic()
-        show_where(stand, floe.root)
-        took = f"{started - began:.0f} s to start, {ended - started:.0f} s to run and to look."
-        console.print(f"\nThat took {took}")
+        show_addresses(addresses, floe.root)
+        startup, run = started - began, ended - started
+        console.print(f"\nTime: {startup:.0f} s to start, {run:.0f} s to run and show the day.")
         if stays:
             stay(floe)
     return 0
 
 
-def run_day(floe: Floe, stand: Stand) -> None:
-    """Run the job through Dagster, and show what the catalog knows of it."""
+def run_day(floe: Floe, addresses: Addresses) -> None:
+    """Run the job through Dagster, and show what the catalog has of it."""
     console.print(f"\nRunning the job '{JOB}' for {DAY}: bronze, silver, gold.")
-    dagster = Dagster(stand.dagster, stand.secret, LOCATION)
+    dagster = Dagster(addresses.dagster, addresses.secret, LOCATION)
     run_id = dagster.launch(JOB, DAY)
     failures = dagster.follow(run_id, console)
     wait_for_observer(floe, run_id)
@@ -84,8 +86,8 @@ def run_day(floe: Floe, stand: Stand) -> None:
 
 
 def stay(floe: Floe) -> None:
-    """Wait until somebody presses Ctrl-C, or stops floe elsewhere."""
-    console.print("Everything stays up. Look around; stop with Ctrl-C.", style="bold")
+    """Wait for Ctrl-C, or until floe is stopped elsewhere."""
+    console.print("Everything stays up. Stop with Ctrl-C.", style="bold")
     try:
         while floe.is_up():
             time.sleep(0.5)

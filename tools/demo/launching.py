@@ -1,4 +1,4 @@
-"""Dagster's web interface, asked to run a job, and asked how it goes."""
+"""Launch a job through Dagster's GraphQL API and follow its run."""
 
 import json
 import time
@@ -25,7 +25,7 @@ query($run: ID!, $after: String) { logsForRun(runId: $run, afterCursor: $after) 
     ... on MaterializationEvent { assetKey { path } }
     ... on ExecutionStepFailureEvent { error { message causes { message } } } } } } }
 """
-PLANNED, BEGAN, MADE, BROKE = (
+PLANNED, STARTED, MATERIALIZED, FAILED = (
     "AssetMaterializationPlannedEvent",
     "RunStartEvent",
     "MaterializationEvent",
@@ -33,19 +33,19 @@ PLANNED, BEGAN, MADE, BROKE = (
 )
 ENDS = ("RunSuccessEvent", "RunFailureEvent", "RunCanceledEvent")
 
-# A proxy of the company has no business between processes of one machine.
+# Connections on this machine must not go through a company proxy.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class DagsterRefusedError(FloeError):
-    """Dagster gave no good answer."""
+    """A request to Dagster failed."""
 
-    def __init__(self, url: str, said: str) -> None:
-        super().__init__(f"Dagster at {url} did not do as it was asked: {said}")
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"The request to Dagster at {url} failed: {reason}")
 
 
 class Dagster:
-    """The Dagster that `floe up` has brought up."""
+    """The Dagster that `floe up` started."""
 
     def __init__(self, url: str, secret: str, location: str) -> None:
         self._url, self._secret, self._location = url, secret, location
@@ -63,41 +63,41 @@ class Dagster:
         }
         answer = self._ask(LAUNCH, {"params": params})["launchRun"]
         if "run" not in answer:
-            wrong = [one["message"] for one in answer.get("errors", [])]
-            said = "; ".join(wrong) or answer.get("message", answer["__typename"])
-            raise DagsterRefusedError(self._url, said)
+            errors = [error["message"] for error in answer.get("errors", [])]
+            reason = "; ".join(errors) or answer.get("message", answer["__typename"])
+            raise DagsterRefusedError(self._url, reason)
         return str(answer["run"]["runId"])
 
     def follow(self, run_id: str, console: Console) -> list[str]:
-        """Say what is made while it is; return what has failed, empty when all went well."""
-        planned, made, failures = 0, 0, []
+        """Print each asset when it is done; return the failures."""
+        planned, done, failures = 0, 0, []
         with console.status("waiting for Dagster to start the run") as status:
             for event in self._events(run_id):
                 kind = event["__typename"]
                 if kind == PLANNED:
                     planned += 1
-                elif kind == BEGAN:
-                    console.print("  Dagster has started it. Spark takes longest the first time.")
-                elif kind == MADE:
-                    made += 1
+                elif kind == STARTED:
+                    console.print("  The run has started. Starting Spark takes some seconds.")
+                elif kind == MATERIALIZED:
+                    done += 1
                     name = ".".join(event["assetKey"]["path"])
-                    console.print(f"  {made:2} of {planned}  {name}", markup=False)
-                elif kind == BROKE:
+                    console.print(f"  {done:2} of {planned}  {name}", markup=False)
+                elif kind == FAILED:
                     failures.append(_reason(event))
-                status.update(f"running, {made} of {planned} assets are made")
+                status.update(f"running, {done} of {planned} assets done")
                 if kind in ENDS[1:] and not failures:
-                    failures.append(f"Dagster ended the run: {kind}.")
+                    failures.append(f"The run ended with {kind}.")
         return failures
 
     def _events(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """Yield what happens in a run, up to its end."""
+        """Yield the events of a run until it ends."""
         after, over = None, False
         while not over:
-            found = self._ask(LOG, {"run": run_id, "after": after})["logsForRun"]
-            yield from found["events"]
-            after = found["cursor"]
-            over = any(one["__typename"] in ENDS for one in found["events"])
-            if not over and not found["hasMore"]:
+            page = self._ask(LOG, {"run": run_id, "after": after})["logsForRun"]
+            yield from page["events"]
+            after = page["cursor"]
+            over = any(event["__typename"] in ENDS for event in page["events"])
+            if not over and not page["hasMore"]:
                 time.sleep(POLL_SECONDS)
 
     def _ask(self, query: str, variables: Mapping[str, Any]) -> Any:
@@ -108,17 +108,17 @@ class Dagster:
         }
         request = urllib.request.Request(f"{self._url}/graphql", body, headers)
         try:
-            with _opener.open(request, timeout=SECONDS) as answer:
-                found = json.loads(answer.read())
+            with _opener.open(request, timeout=SECONDS) as response:
+                answer = json.loads(response.read())
         except (OSError, ValueError) as error:
             raise DagsterRefusedError(self._url, str(error)) from error
-        if not found.get("data"):
-            raise DagsterRefusedError(self._url, str(found.get("errors")))
-        return found["data"]
+        if not answer.get("data"):
+            raise DagsterRefusedError(self._url, str(answer.get("errors")))
+        return answer["data"]
 
 
 def _reason(event: Mapping[str, Any]) -> str:
-    """Return what a step failed of: the words of the first cause."""
-    error = event["error"] or {"message": "no reason was given", "causes": []}
+    """Return why a step failed: the message of the first cause."""
+    error = event["error"] or {"message": "no reason given", "causes": []}
     first = [error, *error["causes"]][-1]
     return f"{event['stepKey']}: {first['message'].strip()}"

@@ -1,4 +1,4 @@
-"""A night of demo/credit_risk: what a newcomer would type, typed for them."""
+"""Run one nightly batch of demo/credit_risk, with the commands that a new user would type."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ COMMANDS = (
 
 
 def main() -> int:
-    """Run each command and stop at the first that fails; Spark is never left behind."""
+    """Run each command, stop at the first that fails, and stop Spark in any case."""
     print(
         f"The demo project is {PROJECT.relative_to(ROOT)}; its catalog is a SQLite file in .floe/."
     )
@@ -35,12 +35,12 @@ def main() -> int:
             print(f"floe {command[0]} failed with exit code {code}.")
             floe("spark", "stop")
             return code
-    print("\nLook around yourself: cd demo/credit_risk && ../../.venv/bin/floe --help")
+    print("\nTry more commands: cd demo/credit_risk && ../../.venv/bin/floe --help")
     return 0
 
 
 def floe(*command: str) -> int:
-    """Run a command in the project, and return its exit code."""
+    """Run a command in the project; return its exit code."""
     program = str(Path(sys.executable).parent / "floe")
     return subprocess.run([program, *command], cwd=PROJECT, check=False).returncode
 

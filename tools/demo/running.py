@@ -1,4 +1,4 @@
-"""The demo's floe: brought up, asked, and stopped, as a user does it."""
+"""Start, use and stop the demo's floe through its commands."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from floe.cli.output import console
-from floe.cli.service_views import shown_live
+from floe.cli.status import shown_live
 from floe.errors import FloeError
 from floe.orchestration.home import read_web_secret
 from floe.services.state import BROKEN, Up, read_up
@@ -22,45 +22,45 @@ COMMAND = (sys.executable, "-m", "floe.cli")
 
 
 class NotUpError(FloeError):
-    """Something did not come up."""
+    """A service did not start."""
 
-    def __init__(self, said: str, log: Path) -> None:
-        super().__init__(f"{said}\nThe log is {shown(log)}")
+    def __init__(self, reason: str, log: Path) -> None:
+        super().__init__(f"{reason}\nThe log is {shorten_path(log)}")
 
 
 class CommandFailedError(FloeError):
-    """A command of floe failed, and has said why."""
+    """A floe command failed; its output gives the reason."""
 
     def __init__(self, name: str, code: int) -> None:
-        super().__init__(f"floe {name} ended with code {code}; see its words above.")
+        super().__init__(f"floe {name} failed with exit code {code}; see its output above.")
 
 
 @dataclass(frozen=True)
-class Stand:
-    """Where the services are."""
+class Addresses:
+    """The addresses of the services."""
 
     dagster: str
     api: str
     secret: str = field(repr=False)
-    """By which the folder's owner reaches Dagster."""
+    """The secret with which the folder's owner can use Dagster."""
 
 
 @dataclass(frozen=True)
 class Floe:
-    """The commands of floe, in a project."""
+    """floe's commands in a project."""
 
     root: Path
 
     def log(self, service: str) -> Path:
-        """Return where a service says what it does."""
+        """Return the log file of a service."""
         return self.root / ".floe" / "logs" / f"{service}.log"
 
     def is_up(self) -> bool:
-        found = read_up(ProjectPaths(self.root))
-        return found is not None and found.alive
+        up = read_up(ProjectPaths(self.root))
+        return up is not None and up.alive
 
     def show(self, *command: str) -> None:
-        """Show a command and what it says."""
+        """Print a command and run it."""
         console.print(f"\n$ floe {' '.join(command)}", style="bold", markup=False)
         sys.stdout.flush()
         done = subprocess.run([*COMMAND, *command], cwd=self.root, check=False)
@@ -68,23 +68,23 @@ class Floe:
             raise CommandFailedError(command[0], done.returncode)
 
     @contextmanager
-    def up(self) -> Iterator[Stand]:
-        """Have everything up. What was up before stays up after."""
-        found = read_up(ProjectPaths(self.root))
-        if found is not None and found.alive:
-            console.print("floe is up already, and stays up.")
-            yield self._stand(self._wait(found.pid, self.is_up))
+    def up(self) -> Iterator[Addresses]:
+        """Start everything, and stop it at the end; leave a floe that was already up."""
+        up = read_up(ProjectPaths(self.root))
+        if up is not None and up.alive:
+            console.print("floe is already up and stays up.")
+            yield self._addresses(self._wait(up.pid, self.is_up))
             return
         with uninterrupted():
             process = self._start()
         try:
-            yield self._stand(self._wait(process.pid, lambda: process.poll() is None))
+            yield self._addresses(self._wait(process.pid, lambda: process.poll() is None))
         finally:
             with uninterrupted():
                 self._stop(process)
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        """Start `floe up` in a session of its own: Ctrl-C is for the demo alone."""
+        """Start `floe up` in its own session, so that Ctrl-C only reaches the demo."""
         log = self.log("up")
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
@@ -97,45 +97,45 @@ class Floe:
                 start_new_session=True,
             )
 
-    def _wait(self, pid: int, goes_on: Callable[[], bool]) -> Up | None:
-        """Show how it comes up, until it is; None if it has ended before."""
+    def _wait(self, pid: int, is_running: Callable[[], bool]) -> Up | None:
+        """Show the services until all are up or failed; return None if floe ends before."""
         with shown_live() as report:
-            while goes_on():
-                found = read_up(ProjectPaths(self.root))
-                if found is not None and found.pid == pid:
-                    report(found)
-                    if found.settled:
-                        return found
+            while is_running():
+                up = read_up(ProjectPaths(self.root))
+                if up is not None and up.pid == pid:
+                    report(up)
+                    if up.settled:
+                        return up
                 time.sleep(LOOK_SECONDS)
         return None
 
-    def _stand(self, found: Up | None) -> Stand:
-        if found is None:
-            said = self.log("up").read_text(errors="replace").strip()
-            raise NotUpError(said, self.log("up"))
-        there = {one.name: one for one in found.services}
-        if missing := ", ".join(sorted(NEEDED - there.keys())):
+    def _addresses(self, up: Up | None) -> Addresses:
+        if up is None:
+            output = self.log("up").read_text(errors="replace").strip()
+            raise NotUpError(output, self.log("up"))
+        services = {service.name: service for service in up.services}
+        if missing := ", ".join(sorted(NEEDED - services.keys())):
             raise NotUpError(f"floe is up without {missing}. Run: floe down", self.log("up"))
-        for service in found.services:
+        for service in up.services:
             if service.state in BROKEN:
-                raise NotUpError(f"{service.name}: {service.said}", service.log)
+                raise NotUpError(f"{service.name}: {service.message}", service.log)
         secret = read_web_secret(self.root / ".floe" / "dagster")
-        return Stand(there["web"].address or "", there["api"].address or "", secret)
+        return Addresses(services["web"].address or "", services["api"].address or "", secret)
 
     def _stop(self, process: "subprocess.Popen[bytes]") -> None:
-        """Stop everything that was started, though nobody may listen any more."""
+        """Stop everything that was started, even if the terminal is gone."""
         process.terminate()
         try:
-            console.print("Stopping what was started …")
+            console.print("Stopping all services …")
         finally:
             process.wait()
             if read_up(ProjectPaths(self.root)) is not None:
-                # It was killed, and could not stop the others.
+                # The supervisor was killed and could not stop the services.
                 subprocess.run([*COMMAND, "down"], cwd=self.root, check=False)
-        console.print("Everything has stopped.")
+        console.print("All services have stopped.")
 
 
-def shown(path: Path) -> Path:
-    """Return a path as it is shown: from here, where that is shorter."""
+def shorten_path(path: Path) -> Path:
+    """Return a path relative to the current folder if it is inside it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

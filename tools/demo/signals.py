@@ -1,4 +1,4 @@
-"""Signals: whatever asks the demo to end does so in good order, and not in the middle of that."""
+"""Signals: stop the demo in order, and do not interrupt the stopping itself."""
 
 import signal
 from collections.abc import Iterator
@@ -10,28 +10,31 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Let a closed terminal and a kill end the demo as Ctrl-C does."""
+    """Let SIGTERM and a closed terminal stop the demo like Ctrl-C."""
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def interrupt(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {one: signal.signal(one, interrupt) for one in SIGNALS}
+    before = {signum: signal.signal(signum, interrupt) for signum in SIGNALS}
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Finish something first. An interrupt that came meanwhile comes after it."""
-    came: list[int] = []
-    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in SIGNALS}
+    """Delay interrupts until the block has ended."""
+    received: list[int] = []
+    before = {
+        signum: signal.signal(signum, lambda signum, _: received.append(signum))
+        for signum in SIGNALS
+    }
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-    if came:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    if received:
         raise KeyboardInterrupt
