@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 TRACES_PATH = "/v1/traces"
+EXPORT_SECONDS = 2.0
+"""Longest wait for a collector, retries included: a run must not wait for its monitoring."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ class _SpanExporter:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-        self._exporter = OTLPSpanExporter(endpoint=endpoint, headers=dict(headers) or None)
+        self._exporter = OTLPSpanExporter(
+            endpoint=endpoint, headers=dict(headers) or None, timeout=EXPORT_SECONDS
+        )
         attributes = {"service.name": site.spec.name, **site.spec.observability.attributes}
         self._resource = Resource.create(attributes)
         self._scope = InstrumentationScope("floe", __version__)

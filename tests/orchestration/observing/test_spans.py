@@ -1,6 +1,8 @@
 """Spans of runs, as a collector gets them."""
 
+import socket
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -81,6 +83,18 @@ def test_a_collector_gets_the_runs_that_ended(site: Site, collector: Collector) 
     assert spans[0].parent_span_id == spans[1].span_id
     assert spans[0].end_time_unix_nano - spans[0].start_time_unix_nano == 3_000_000_000
     assert spans[1].status.message == "it broke"
+
+
+def test_a_collector_that_is_down_fails_nothing(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    send = span_exporter(with_collector(site, url))
+    assert send is not None
+    send([span_of(report())])
+    assert "Failed to export" in caplog.text
 
 
 def test_a_project_may_want_no_traces(site: Site, collector: Collector) -> None:
